@@ -1,0 +1,46 @@
+# From a fresh machine: Python 3.11, make and the package registries are all that is assumed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo test lint bench requirements docs clean
+
+setup: $(STAMP)
+
+# A hashed install of every extra; done again only when the pinned requirements change.
+$(STAMP): requirements/all.txt pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/setup.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/all.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP)
+	@$(BIN)/querycloak demo -o demo-out
+
+test: $(STAMP)
+	@$(BIN)/python -m tests.run
+
+lint: $(STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python tools/sizes.py
+
+bench: $(STAMP)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/bench.txt
+	@$(BIN)/python -m benchmarks
+
+docs: $(STAMP)
+	@$(BIN)/python tools/reference.py
+
+# Compile the pins anew; no index address is written into them.
+requirements:
+	@for name in setup core all bench; do \
+	  $(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    --annotation-style line requirements/$$name.in -o requirements/$$name.txt; done
+
+clean:
+	rm -rf $(VENV) demo-out build .pytest_cache .mypy_cache .ruff_cache .hypothesis

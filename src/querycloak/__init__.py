@@ -1,0 +1,52 @@
+"""Publish web-search logs without publishing people, and measure what an attacker still learns.
+
+>>> import querycloak as qc
+>>> log = qc.generate(users=50, seed=1)
+>>> release = qc.protect(log, "frequent-only", k=2, seed=1)
+>>> release.certificate["audit"]
+'kept'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from querycloak._version import __version__
+
+if TYPE_CHECKING:
+    from querycloak import measures, topics
+    from querycloak.api import Release, classify, generate, measure, protect, read, verify, write
+    from querycloak.log import Log
+
+_VERBS = ("Release", "classify", "generate", "measure", "protect", "read", "verify", "write")
+_HOME = dict.fromkeys(_VERBS, "querycloak.api") | {"Log": "querycloak.log"}
+_ROOMS = ("measures", "topics", "testing", "errors")
+
+__all__ = [
+    "Log",
+    "Release",
+    "__version__",
+    "classify",
+    "generate",
+    "measure",
+    "measures",
+    "protect",
+    "read",
+    "topics",
+    "verify",
+    "write",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load public names on first use, so that importing the package costs nothing."""
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name in _ROOMS:
+        return import_module(f"querycloak.{name}")
+    raise AttributeError(f"module 'querycloak' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

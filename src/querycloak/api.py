@@ -1,0 +1,197 @@
+"""The Python verbs, in step with the command line: read, generate, classify, protect, measure, verify."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from querycloak import certificate as certificates
+from querycloak import io
+from querycloak.dictionary import Texts
+from querycloak.engines import release as releasing
+from querycloak.engines.pipeline import parse_stages
+from querycloak.engines.request import Request, silent
+from querycloak.engines.verify import Question, Verification, read_truth
+from querycloak.engines.verify import verify as verify_question
+from querycloak.errors import UsageError
+from querycloak.io import read, write
+from querycloak.log import Log
+from querycloak.measures.on_logs import NotApplicable, Pair
+from querycloak.protector import Protector
+from querycloak.registry import MEASURES, METHODS
+
+__all__ = ["Release", "classify", "generate", "measure", "protect", "read", "verify", "write"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A protected log, its certificate, and the private truth about where each row came from."""
+
+    log: Log
+    certificate: dict[str, Any]
+    truth: pl.DataFrame = field(repr=False)
+    report: releasing.Report = field(repr=False)
+
+
+def generate(users: int, seed: int = 0, **options: Any) -> Log:
+    """Make up a log that behaves like AOL's of 2006; no real person's search is in it."""
+    from querycloak.testing.generator import generate as make
+
+    return make(users, seed, **options)
+
+
+def classify(log: Log, classifier: str = "lexical", taxonomy: str | None = None, **options: Any) -> Log:
+    """Give each record a category, a path from general to specific, and a confidence."""
+    from querycloak import topics
+
+    tree = topics.load_taxonomy(taxonomy) if taxonomy else None
+    frame = topics.classify_log(log.frame, classifier=classifier, taxonomy=tree, **options)
+    return log.with_frame(frame)
+
+
+def protect(
+    log: Log | str | Path,
+    *methods: str,
+    output: str | Path | None = None,
+    seed: int | None = None,
+    truth: str | Path | None = None,
+    state: str | Path | None = None,
+    source: str | None = None,
+    keep: Sequence[str] = (),
+    piece_rows: int | None = None,
+    progress: Callable[[str, int, int | None], None] = silent,
+    **settings: Any,
+) -> Release:
+    """Run methods one after the other on a log; give the release, audited, with its certificate.
+
+    Settings go by name (`k=5`); where two stages have the same one, pass `{"method.name": value}` as
+    `**`. Nothing is written unless `output` is given.
+    """
+    chosen = {name: _text(value) for name, value in settings.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(output) if output is not None else Path(folder, "release.parquet")
+        request = Request(
+            log=_as_file(log, Path(folder)),
+            output=str(target),
+            stages=parse_stages(list(methods), chosen),
+            truth=Path(truth) if truth else Path(folder, "truth.parquet"),
+            state=Path(state) if state else None,
+            source=source,
+            seed=seed,
+            keep=tuple(keep),
+            piece_rows=piece_rows,
+            progress=progress,
+        )
+        report = releasing.protect(request)
+        released = io.read(str(target), required=(), keep=tuple(keep))
+        assert request.truth is not None
+        return Release(released, report.certificate, read_truth(request.truth), report)
+
+
+def _text(value: Any) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _as_file(log: Log | str | Path, folder: Path) -> str:
+    """Give a log as a file: the engine replays files, and in-memory logs are small."""
+    if not isinstance(log, Log):
+        return str(log)
+    path = folder / "log.parquet"
+    io.write(log, str(path))
+    return str(path)
+
+
+def measure(
+    original: Log,
+    released: Log,
+    names: Sequence[str] = (),
+    *,
+    truth: pl.DataFrame | None = None,
+    marketing: Mapping[str, Mapping[str, float]] | None = None,
+) -> dict[str, Any]:
+    """Measure what analysts keep; a measure that does not apply says why."""
+    pair = Pair(original.frame, released.frame, truth, marketing)
+    found: dict[str, Any] = {}
+    for name in names or MEASURES.names():
+        try:
+            found[name] = MEASURES.get(name)()(pair)
+        except NotApplicable as reason:
+            found[name] = {"not_applicable": str(reason)}
+    return found
+
+
+def read_marketing(path: str | Path) -> dict[str, dict[str, float]]:
+    """Read a CSV of `term, bid, impressions, clicks`."""
+    try:
+        table = pl.read_csv(path, infer_schema_length=None)
+        rows = table.select("term", "bid", "impressions", "clicks").iter_rows(named=True)
+        return {str(row.pop("term")): row for row in rows}
+    except (OSError, pl.exceptions.PolarsError):
+        raise UsageError(
+            "the marketing file cannot be read",
+            hint="it is a CSV with the columns term, bid, impressions, clicks",
+        ) from None
+
+
+def verify(
+    release: str | Path,
+    *,
+    certificate: str | Path | None = None,
+    original: str | Path | None = None,
+    truth: str | Path | None = None,
+    public_key: str | Path | None = None,
+) -> Verification:
+    """Check a release against its certificate, with whatever evidence there is."""
+    question = Question(
+        release=Path(release),
+        certificate=Path(certificate) if certificate else certificates.path_of(Path(release)),
+        original=str(original) if original else None,
+        truth=Path(truth) if truth else None,
+        public_key=Path(public_key) if public_key else None,
+    )
+    return verify_question(question)
+
+
+def measure_files(
+    release: str,
+    original: str,
+    names: Sequence[str] = (),
+    *,
+    truth: Path | None = None,
+    marketing: str | None = None,
+    **reading: Any,
+) -> dict[str, Any]:
+    """Measure a release file against the original file."""
+    return measure(
+        io.read(original, **reading),
+        io.read(release, required=()),
+        names,
+        truth=read_truth(truth) if truth else None,
+        marketing=read_marketing(marketing) if marketing else None,
+    )
+
+
+def describe_methods() -> list[dict[str, Any]]:
+    """Describe every method: what it does, promises, does not protect against, and its settings."""
+    return [_description(name, METHODS.get(name)) for name in METHODS.names()]
+
+
+def _description(name: str, method: type[Protector]) -> dict[str, Any]:
+    promise = method(method.examples()[0], b"\0" * 32, Texts()).promise()
+    return {
+        "name": name,
+        "summary": (method.__doc__ or "").strip().splitlines()[0],
+        "promise": _paragraph(method.__doc__ or "", "Promise:"),
+        "does_not_protect_against": list(promise.does_not_protect_against),
+        "settings": method.Settings.declarations(),
+    }
+
+
+def _paragraph(text: str, title: str) -> str:
+    after = text.partition(title)[2].partition("\n\n")[0]
+    return " ".join(after.split())

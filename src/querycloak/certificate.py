@@ -1,0 +1,165 @@
+"""The certificate of a release: a public part that travels with it, and a private part that does not."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+from querycloak._version import __version__
+from querycloak.errors import DataError, MissingExtra, UsageError
+from querycloak.guarantees import Finding, Guarantee, verdict_of
+from querycloak.keys import Secret
+
+SCHEMA = "querycloak/certificate/1"
+Certificate = dict[str, Any]
+
+
+def path_of(release: Path) -> Path:
+    """Say where the certificate of a release lies."""
+    return release.with_name(release.name + ".certificate.json")
+
+
+def private_path_of(release: Path) -> Path:
+    """Say where the private part lies, which must not travel with the release."""
+    return release.with_name(release.name + ".certificate.private.json")
+
+
+def method_part(
+    method: str, settings: dict[str, Any], promise: Guarantee, findings: list[Finding]
+) -> dict[str, Any]:
+    """Describe one method: what it promised, what it does not, and what the audit found."""
+    return {
+        "method": method,
+        "settings": settings,
+        "promise": promise.words,
+        "does_not_protect_against": list(promise.does_not_protect_against),
+        "facts": promise.facts,
+        "audit": verdict_of(findings),
+        "checks": [finding.as_dict() for finding in findings],
+    }
+
+
+def build(
+    *,
+    release: dict[str, Any],
+    methods: list[dict[str, Any]],
+    lineage: list[Finding],
+    secret: Secret,
+    ledger: dict[str, Any] | None,
+) -> Certificate:
+    """Put the public part together: no query, no user, and nothing that only the input could tell."""
+    findings = [Finding(c["check"], c["verdict"]) for part in methods for c in part["checks"]] + lineage
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "querycloak", "version": __version__},
+        "release": release,
+        "methods": methods,
+        "lineage": [finding.as_dict() for finding in lineage],
+        "audit": verdict_of(findings),
+        "randomness": {
+            "secret": secret.origin,
+            "reproducible": secret.origin != "operating system",
+            "publishable": secret.publishable,
+        },
+        "ledger": ledger,
+        "findings": [],
+    }
+
+
+def to_bytes(certificate: Certificate) -> bytes:
+    """Write a certificate the same way every time, so that equal ones are equal byte for byte."""
+    return (json.dumps(certificate, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+@cache
+def _validator() -> Any:
+    import fastjsonschema
+
+    schema = files("querycloak.schemas").joinpath("certificate-1.json").read_text("utf-8")
+    return fastjsonschema.compile(json.loads(schema))
+
+
+def read(path: Path) -> Certificate:
+    """Read a certificate and check it against its schema."""
+    import fastjsonschema
+
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        return cast(Certificate, _validator()(content))
+    except OSError:
+        raise UsageError(
+            "there is no certificate to read", hint="name it with `--certificate FILE`"
+        ) from None
+    except ValueError as error:
+        if isinstance(error, fastjsonschema.JsonSchemaValueException):
+            raise DataError(f"the certificate does not fit its schema at `{error.name}`") from None
+        raise DataError("the certificate is not JSON") from None
+
+
+def _unsigned_bytes(certificate: Certificate) -> bytes:
+    return to_bytes({name: part for name, part in certificate.items() if name != "signature"})
+
+
+def _ed25519() -> Any:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise MissingExtra("sign", "a signature") from None
+    return ed25519
+
+
+def sign(certificate: Certificate, key_file: Path) -> Certificate:
+    """Add an Ed25519 signature over everything else in the certificate."""
+    kind = _ed25519()
+    from cryptography.hazmat.primitives import serialization as how
+
+    try:
+        key = how.load_pem_private_key(key_file.read_bytes(), password=None)
+    except (OSError, ValueError, TypeError):
+        key = None
+    if not isinstance(key, kind.Ed25519PrivateKey):
+        raise UsageError(
+            "the signing key is not an unencrypted Ed25519 private key in PEM form",
+            hint="make one with `openssl genpkey -algorithm ed25519 -out key.pem`",
+        )
+    public = key.public_key().public_bytes(how.Encoding.Raw, how.PublicFormat.Raw)
+    value = key.sign(_unsigned_bytes(certificate))
+    signature = {
+        "algorithm": "ed25519",
+        "public_key": base64.b64encode(public).decode(),
+        "value": base64.b64encode(value).decode(),
+    }
+    return certificate | {"signature": signature}
+
+
+def signature_fault(certificate: Certificate, public_key: Path) -> str:
+    """Check the signature against a key that the reader trusts; an empty text means that it fits."""
+    _ed25519()
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import serialization as how
+
+    if "signature" not in certificate:
+        return "the certificate is not signed"
+    try:
+        key = how.load_pem_public_key(public_key.read_bytes())
+        key.verify(base64.b64decode(certificate["signature"]["value"]), _unsigned_bytes(certificate))  # type: ignore[union-attr, call-arg]
+    except InvalidSignature:
+        return "the signature does not fit the certificate and this key"
+    except (OSError, ValueError, AttributeError, TypeError):
+        raise UsageError("the public key is not an Ed25519 public key in PEM form") from None
+    return ""
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, under its final name only when complete."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, 0o600)
+        file.write(content)
+    unfinished.replace(path)

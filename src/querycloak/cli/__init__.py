@@ -1,0 +1,93 @@
+"""The command line: parses, calls public Python, prints; it contains no logic."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from querycloak._version import __version__
+from querycloak.errors import QueryCloakError
+
+#: Commands in the order of the story; each lives in a module of its own and is imported on use.
+COMMANDS = (
+    "demo",
+    "generate",
+    "classify",
+    "protect",
+    "verify",
+    "measure",
+    "methods",
+    "measures",
+    "doctor",
+    "completion",
+)
+
+
+class Cli(click.Group):
+    """The only place where our exceptions turn into text and an exit status."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the commands in the order of the story."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command when it is asked for."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"querycloak.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Suggest the nearest command for an unknown one."""
+        from difflib import get_close_matches
+
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"\n\nhint: did you mean `{near[0]}`?" if near else ""
+            ctx.fail(f"there is no command `{args[0]}`{hint}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; turn errors into text."""
+        try:
+            return super().invoke(ctx)
+        except QueryCloakError as error:
+            click.echo(f"error: {error}", err=True)
+            ctx.exit(error.exit_status)
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("interrupted", err=True)
+            ctx.exit(130)
+        except BrokenPipeError:
+            sys.stderr.close()
+            ctx.exit(0)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except Exception as error:
+            if os.environ.get("QUERYCLOAK_DEBUG"):
+                raise
+            _report_bug(ctx, error)
+
+
+def _report_bug(ctx: click.Context, error: Exception) -> None:
+    """Say that this is our fault. The message of an unforeseen error may hold data, so it is not shown."""
+    click.echo(
+        f"error: something unforeseen went wrong ({type(error).__name__})\n\n"
+        "hint: this is a fault in querycloak; QUERYCLOAK_DEBUG=1 shows the traceback, which may hold data",
+        err=True,
+    )
+    ctx.exit(1)
+
+
+@click.group(cls=Cli, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="querycloak")
+def main() -> None:
+    """Publish web-search logs without publishing people.
+
+    QueryCloak protects a query log, checks its own promise, and says in numbers what is kept.
+
+    Example: querycloak demo
+    """

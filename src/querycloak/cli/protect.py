@@ -1,0 +1,124 @@
+"""`querycloak protect`: turn a log into a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from querycloak.cli.options import LOG, READING, SEED, TALK, pairs
+from querycloak.cli.show import emit, plural, progress, say
+
+if TYPE_CHECKING:
+    from querycloak.engines.release import Report
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("protect")
+@LOG
+@click.option(
+    "-m",
+    "--method",
+    "methods",
+    multiple=True,
+    required=True,
+    help="A name from `querycloak methods`; repeat to compose.",
+)
+@click.option(
+    "-s", "--set", "chosen", multiple=True, metavar="[METHOD.]NAME=VALUE", help="A setting of a method."
+)
+@click.option(
+    "-o", "--output", default="-", show_default=True, help="The release; its certificate goes beside it."
+)
+@click.option(
+    "--truth",
+    type=_FILE,
+    help="Also write, for evaluation only, where each released row came from (mode 0600).",
+)
+@click.option(
+    "--state",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where a source's ledger and state are kept.",
+)
+@click.option(
+    "--source", metavar="NAME", help="What the log is a part of, so that repeated releases are counted."
+)
+@click.option(
+    "--keep", multiple=True, metavar="COLUMN", help="Pass a further column through. It may carry identity!"
+)
+@click.option("--explain", is_flag=True, help="Say how many searches were withheld, by reason.")
+@click.option("--dry-run", is_flag=True, help="Do everything, audit included, but write nothing.")
+@click.option("--sign", type=_FILE, metavar="KEY", help="Sign the certificate with an Ed25519 key (PEM).")
+@click.option(
+    "--engine", type=click.Choice(["local"]), default="local", show_default=True, help="What does the work."
+)
+@READING
+@SEED
+@TALK
+def command(
+    methods: tuple[str, ...],
+    chosen: tuple[str, ...],
+    engine: str,
+    explain: bool,
+    quiet: bool,
+    as_json: bool,
+    **rest: Any,
+) -> None:
+    """Turn a log into a release, with a certificate that says what is promised and what is not.
+
+    Example: querycloak protect log.tsv -m rules -m frequent-only -s k=5 -o out.tsv
+    """
+    from querycloak.engines.pipeline import parse_stages
+    from querycloak.engines.release import protect
+    from querycloak.engines.request import Request
+
+    mapping = pairs(rest.pop("mapping"), "--map")
+    with progress(quiet or as_json) as show:
+        request = Request(
+            stages=parse_stages(list(methods), pairs(chosen, "-s")),
+            mapping=mapping,
+            format=rest.pop("format_"),
+            progress=show,
+            **rest,
+        )
+        report = protect(request)
+    if as_json:
+        emit(report.as_dict())
+    elif not quiet:
+        _tell(report, explain, request.dry_run)
+
+
+def _tell(report: Report, explain: bool, dry_run: bool) -> None:
+    good = report.rows_read - sum(report.skipped.values())
+    say(f"{'would release' if dry_run else 'released'} {report.released:,} of {plural(good, 'record')}")
+    for part in report.certificate["methods"]:
+        say(f"  {part['method']}: {part['promise']} [{part['audit']}]")
+    _tell_left_out(report)
+    if explain:
+        _explain(report)
+    if report.earlier_releases:
+        say(
+            f"this source was released {plural(report.earlier_releases, 'time')} before: what they tell adds up"
+        )
+    if not report.certificate["randomness"]["publishable"]:
+        say("made with --seed, so anyone can recompute its draws: for tests, not for publication")
+    for path in report.written[1:]:
+        say(f"wrote {path}")
+
+
+def _tell_left_out(report: Report) -> None:
+    for reason, count in report.skipped.items():
+        rows = ", ".join(str(row) for row in report.skipped_rows[reason][:5])
+        say(f"skipped {plural(count, 'bad row')}: {reason} (data rows {rows}{', …' if count > 5 else ''})")
+    if report.dropped_columns:
+        names = ", ".join(report.dropped_columns)
+        say(f"emptied what may carry identity ({plural(len(report.dropped_columns), 'column')}): {names}")
+
+
+def _explain(report: Report) -> None:
+    say(f"withheld {plural(report.withheld, 'record')}; searches by reason:")
+    for method, reasons in report.reasons.items():
+        for reason, count in sorted(reasons.items(), key=lambda pair: -pair[1]):
+            say(f"  {method}: {reason}: {count:,}")

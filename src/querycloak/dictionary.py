@@ -1,0 +1,99 @@
+"""Opaque integer codes for texts: equal codes mean equal texts, and a code tells nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from querycloak.log import NOTHING, IntArray
+
+
+class Dictionary:
+    """Gives each distinct text a code, over any number of pieces, and spells codes out again.
+
+    Codes depend on the order in which texts come, so nothing released may depend on a code's value;
+    use `fingerprints` where a number that belongs to the text itself is needed.
+    """
+
+    def __init__(self) -> None:
+        self._categories = pl.Categories.random()
+        self._kind = pl.Categorical(self._categories)
+        self._alive = pl.Series([], dtype=self._kind)  # polars forgets categories that no series uses
+        self._fingerprints: dict[bytes, npt.NDArray[np.uint64]] = {}
+
+    def encode(self, texts: pl.Series) -> IntArray:
+        """Give the codes of a column of texts; no text gives `NOTHING`."""
+        codes = texts.cast(self._kind).to_physical().cast(pl.Int64)
+        return codes.fill_null(NOTHING).to_numpy().astype(np.int64, copy=False)
+
+    def intern(self, texts: Sequence[str]) -> IntArray:
+        """Give the codes of a list of texts."""
+        return self.encode(pl.Series(texts, dtype=pl.String))
+
+    def decode(self, codes: IntArray) -> pl.Series:
+        """Spell out codes; `NOTHING` gives no text."""
+        known = pl.Series(codes)
+        return known.set(known < 0, None).cast(pl.UInt32).cat.to(self._kind).cast(pl.String)
+
+    def texts(self) -> pl.Series:
+        """Give all texts so far, in the order of their codes."""
+        return self._categories.to_series()
+
+    def fingerprints(self, codes: IntArray, key: bytes) -> npt.NDArray[np.uint64]:
+        """Give each code's text as a keyed 64-bit number: the same in every process and every order."""
+        known = self._fingerprints.get(key, np.empty(0, np.uint64))
+        if codes.size and int(codes.max()) >= known.size:
+            fresh = self.texts()[known.size :].to_list()
+            known = np.concatenate([known, fingerprint(fresh, key)])
+            self._fingerprints[key] = known
+        return known[codes]
+
+
+def fingerprint(texts: Sequence[str], key: bytes) -> npt.NDArray[np.uint64]:
+    """Hash texts with a key to 64 bits each."""
+    digests = (hashlib.blake2b(text.encode(), key=key, digest_size=8).digest() for text in texts)
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+
+class Paths(Dictionary):
+    """Codes for category paths, which can also be cut to a level."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cut: dict[int, IntArray] = {}
+        self._depth = np.empty(0, np.int64)
+
+    def at_level(self, codes: IntArray, level: int) -> IntArray:
+        """Cut `Sports/Soccer/UEFA` to its first `level` names; shorter paths stay as they are."""
+        known = self._cut.get(level, np.empty(0, np.int64))
+        if fresh := self._beyond(known, codes):
+            cut = self.encode(fresh[0].str.split("/").list.head(level).list.join("/"))
+            known = self._cut[level] = np.concatenate([known, cut])
+        return np.where(codes >= 0, known[codes], NOTHING) if known.size else codes.copy()
+
+    def depths(self, codes: IntArray) -> IntArray:
+        """Count the names in each path; `NOTHING` has none."""
+        if fresh := self._beyond(self._depth, codes):
+            deep = fresh[0].str.count_matches("/", literal=True).cast(pl.Int64).to_numpy() + 1
+            self._depth = np.concatenate([self._depth, deep])
+        return np.where(codes >= 0, self._depth[codes], 0) if self._depth.size else np.zeros_like(codes)
+
+    def _beyond(self, known: IntArray, codes: IntArray) -> tuple[pl.Series] | None:
+        """Give the texts that a cache does not cover yet, if these codes need any of them."""
+        if codes.size and int(codes.max()) >= known.size:
+            return (self.texts()[known.size :],)
+        return None
+
+
+class Texts:
+    """The dictionaries behind the codes of a Batch."""
+
+    def __init__(self) -> None:
+        self.user = Dictionary()
+        self.query = Dictionary()
+        self.url = Dictionary()
+        self.category = Paths()

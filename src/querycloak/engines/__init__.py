@@ -1,0 +1,1 @@
+"""Engines drive methods over a log; they contain no protection algorithm."""

@@ -1,0 +1,54 @@
+"""Tests every stage's promise on the final release, and that the release is made of the original."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from querycloak import certificate
+from querycloak.dictionary import Texts
+from querycloak.engines.pipeline import Stage
+from querycloak.guarantees import Evidence, Finding
+from querycloak.guarantees.lineage import LINEAGE
+from querycloak.registry import METHODS
+
+_NO_KEY = b"\0" * 32  # a promise does not depend on the key
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What an audit found: by method, and about the release as a whole."""
+
+    methods: list[dict[str, Any]]
+    lineage: list[Finding]
+
+    def findings(self) -> Iterator[tuple[str, Finding]]:
+        """List every check with what it is about: a method, or the release."""
+        for part in self.methods:
+            yield from ((part["method"], Finding(**check)) for check in part["checks"])
+        yield from (("release", finding) for finding in self.lineage)
+
+    def broken(self) -> list[str]:
+        """Name the promises that are broken: `frequent-only: no query left early (2 rows …)`."""
+        return [f"{who}: {f.check} ({f.detail})" for who, f in self.findings() if f.verdict == "broken"]
+
+
+def audit(
+    stages: list[Stage],
+    release: pl.LazyFrame,
+    original: pl.LazyFrame | None = None,
+    truth: pl.LazyFrame | None = None,
+) -> Audited:
+    """Test the promise of each stage on the final release, with whatever evidence there is."""
+    rewritten = any("query" in METHODS.get(stage.method).rewrites for stage in stages)
+    parts = []
+    for place, stage in enumerate(stages):
+        later = tuple(after.method for after in stages[place + 1 :])
+        promise = stage.build(_NO_KEY, place, Texts()).promise()
+        findings = promise.audit(Evidence(release, original, truth, later, rewritten))
+        parts.append(certificate.method_part(stage.method, stage.settings.as_dict(), promise, findings))
+    whole = Evidence(release, original, truth, rewritten=rewritten)
+    return Audited(parts, [check(whole) for check in LINEAGE])

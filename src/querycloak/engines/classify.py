@@ -1,0 +1,61 @@
+"""Classifies a log file into another, in one piece or several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from querycloak import io, topics
+from querycloak.engines.request import silent
+from querycloak.log import Skipped
+
+#: Rows that are classified together; each distinct query of a piece is looked at once.
+PIECE_ROWS = 5_000_000
+
+
+def classify_file(
+    log: str,
+    output: str,
+    *,
+    taxonomy: str | None = None,
+    classifier: str = "lexical",
+    keep: Sequence[str] = (),
+    format: str | None = None,  # noqa: A002 - the option's name
+    mapping: Mapping[str, str] | None = None,
+    strict: bool = False,
+    progress: Callable[[str, int, int | None], None] = silent,
+) -> dict[str, Any]:
+    """Write a log with a category and a confidence for every record; say how many were answered."""
+    tree = topics.load_taxonomy(taxonomy) if taxonomy else None
+    skipped, records, answered, confident = Skipped(), 0, 0, 0
+    writer: Any = None
+    options: dict[str, Any] = {"format": format, "mapping": mapping, "keep": keep, "strict": strict}
+    try:
+        for piece in io.pieces(log, rows=PIECE_ROWS, **options):
+            frame = topics.classify_log(piece.frame, classifier=classifier, taxonomy=tree)
+            writer = writer or io.Writer(output, _layout(output, piece.layout))
+            writer.write(frame)
+            skipped.merge(piece.skipped)
+            records += frame.height
+            answered += frame.height - frame["category"].null_count()
+            confident += frame.filter(pl.col("confidence") >= topics.CONFIDENT).height
+            progress("classify", records, None)
+        if writer is not None:
+            writer.commit()
+    finally:
+        if writer is not None:
+            writer.__exit__(None, None, None)
+    share = max(records, 1)
+    return {
+        "records": records,
+        "answered": answered / share,
+        "confident": confident / share,
+        "skipped": dict(skipped.counts),
+    }
+
+
+def _layout(output: str, like: io.Layout) -> io.Layout:
+    """Add the two new columns behind the input's own."""
+    return io.layout_for(output, like=like).adding(["category", "confidence"])

@@ -1,0 +1,138 @@
+"""Several methods one after the other, behind the same protocol as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from querycloak.dictionary import Texts
+from querycloak.errors import UnknownName, UsageError
+from querycloak.kernels import siphash
+from querycloak.keys import derive, stage_key
+from querycloak.log import Batch, IntArray
+from querycloak.protector import Protector, State
+from querycloak.registry import METHODS
+
+_ORDER = 1  # the purpose of the draws that break ties of order
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A method by name with its settings: what a user asked for, before any key or data is there."""
+
+    method: str
+    settings: Any
+
+    def build(self, release_key: bytes, place: int, texts: Texts) -> Protector:
+        """Make the method, keyed for its place in this release."""
+        key = stage_key(release_key, place, self.method, self.settings.as_dict())
+        protector: Protector = METHODS.get(self.method)(self.settings, key, texts)
+        return protector
+
+
+def parse_stages(methods: list[str], chosen: Mapping[str, str]) -> list[Stage]:
+    """Give each `[METHOD.]NAME=VALUE` to its stage; without a prefix exactly one stage must have it."""
+    if not methods:
+        raise UsageError("no method was named", hint="`querycloak methods` lists them")
+    if len(set(methods)) < len(methods):
+        raise UsageError("a method is named twice", hint="one release runs each method once")
+    kinds = {method: METHODS.get(method).Settings for method in methods}
+    given: dict[str, dict[str, str]] = {method: {} for method in methods}
+    for name, value in chosen.items():
+        method, short = _owner(name, kinds)
+        given[method][short] = value
+    return [Stage(method, kinds[method].parse(given[method])) for method in methods]
+
+
+def _owner(name: str, kinds: dict[str, Any]) -> tuple[str, str]:
+    prefix, dot, short = name.partition(".")
+    if dot:
+        if prefix not in kinds:
+            raise UnknownName(f"no stage is called `{prefix}`", hint=f"the stages are {', '.join(kinds)}")
+        return prefix, short
+    owners = [m for m, kind in kinds.items() if any(d["name"] == name for d in kind.declarations())]
+    if len(owners) > 1:
+        raise UsageError(
+            f"`{name}` is a setting of {' and '.join(owners)}", hint=f"write `{owners[0]}.{name}=…`"
+        )
+    return (owners or list(kinds))[0], name
+
+
+class Pipeline:
+    """Runs stages one after the other; what one hands back is what the next takes in."""
+
+    def __init__(self, stages: list[Stage], release_key: bytes, texts: Texts) -> None:
+        self.texts = texts
+        self.stages = [stage.build(release_key, place, texts) for place, stage in enumerate(stages)]
+        self._order_key = derive(release_key, "order")
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Columns that a batch must carry."""
+        return frozenset[str]().union(*(stage.reads for stage in self.stages))
+
+    @property
+    def rewrites(self) -> frozenset[str]:
+        """Columns whose released value comes from the batch."""
+        return frozenset[str]().union(*(stage.rewrites for stage in self.stages))
+
+    @property
+    def empties(self) -> frozenset[str]:
+        """Columns that leave empty."""
+        return frozenset[str]().union(*(stage.empties for stage in self.stages))
+
+    def push(self, batch: Batch) -> Batch:
+        """Take records in; hand back what every stage lets go."""
+        return self._through(0, batch)
+
+    def advance(self, watermark: int) -> Batch:
+        """Tell every stage that event time has moved on."""
+        return self._each_then_on(lambda stage: stage.advance(watermark))
+
+    def close(self) -> Batch:
+        """End the input of every stage in turn."""
+        return self._each_then_on(lambda stage: stage.close())
+
+    def _each_then_on(self, call: Any) -> Batch:
+        released = Batch.empty(self.texts)
+        for place, stage in enumerate(self.stages):
+            released += self._through(place + 1, self._in_order(call(stage)))
+        return self._in_order(released)
+
+    def _through(self, start: int, batch: Batch) -> Batch:
+        for stage in self.stages[start:]:
+            batch = self._in_order(stage.push(batch)) if len(batch) else batch
+        return batch
+
+    def _in_order(self, batch: Batch) -> Batch:
+        """Order by moment of release, then by time, then by a keyed hash: never by author."""
+        if len(batch) < 2 or bool(np.all(batch.seq[1:] > batch.seq[:-1])):
+            return batch
+        ties = siphash.draw(self._order_key, _ORDER, batch.row)
+        return batch[np.lexsort((ties, batch.time, batch.seq))]
+
+    def drain_dropped(self) -> IntArray:
+        """Hand over the rows that any stage dropped since the last call."""
+        return np.concatenate([stage.drain_dropped() for stage in self.stages])
+
+    def dropped(self) -> dict[str, dict[str, int]]:
+        """Count what was dropped, by method and reason."""
+        return {stage.name: dict(stage.dropped) for stage in self.stages}
+
+    def snapshot(self) -> State:
+        """Give the state of all stages."""
+        parts = ((place, stage.snapshot()) for place, stage in enumerate(self.stages))
+        return {f"{place}/{name}": array for place, state in parts for name, array in state.items()}
+
+    def restore(self, state: State) -> None:
+        """Carry on from a snapshot."""
+        for place, stage in enumerate(self.stages):
+            prefix = f"{place}/"
+            own = {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}
+            stage.restore(own)
+
+    def __iter__(self) -> Iterator[Protector]:
+        return iter(self.stages)

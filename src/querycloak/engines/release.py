@@ -1,0 +1,219 @@
+"""Makes a release: read, replay, protect, write, audit, certify; nothing appears before all is well."""
+
+from __future__ import annotations
+
+import hashlib
+import io as std_io
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from querycloak import certificate, io, keys
+from querycloak.dictionary import Texts
+from querycloak.engines import audit as auditing
+from querycloak.engines import local
+from querycloak.engines.audit import Audited
+from querycloak.engines.pipeline import Pipeline
+from querycloak.engines.request import Reading, Request
+from querycloak.errors import BrokenPromise, UsageError
+from querycloak.keys import Secret
+from querycloak.ledger import Ledger, default_state
+
+
+@dataclass
+class Report:
+    """What a run of `protect` did, for its operator: exact counts are not for the public."""
+
+    output: str
+    methods: list[str]
+    rows_read: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    skipped_rows: dict[str, list[int]] = field(default_factory=dict)
+    dropped_columns: list[str] = field(default_factory=list)
+    released: int = 0
+    withheld: int = 0
+    reasons: dict[str, dict[str, int]] = field(default_factory=dict)
+    earlier_releases: int = 0
+    certificate: dict[str, Any] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    written: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the report as plain values, for `--json`."""
+        return asdict(self)
+
+
+class _Clock:
+    """Notes how long each step took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def lap(self, step: str) -> None:
+        now = time.perf_counter()
+        self.seconds[step] = round(self.seconds.get(step, 0.0) + now - self._since, 3)
+        self._since = now
+
+
+def protect(request: Request) -> Report:
+    """Protect a log file and write the release, its certificate and, if asked for, the truth."""
+    clock, plan = _Clock(), _plan(request)
+    report = Report(request.output, [stage.method for stage in request.stages], earlier_releases=plan.earlier)
+    with ExitStack() as cleanup:
+        reading = Reading(request, plan.key)
+        cleanup.callback(reading.close)
+        pipeline = Pipeline(request.stages, plan.key, Texts())
+        writer, truth = _run(request, reading, pipeline, cleanup, clock)
+        _count(report, reading, pipeline, truth)
+        audited = _audited(request, writer, reading, truth)
+        clock.lap("audit")
+        report.certificate = _certify(request, plan, writer, audited)
+        if not request.dry_run:
+            report.written = _publish(request, report, writer, truth)
+        clock.lap("publish")
+    report.seconds = clock.seconds
+    return report
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is decided before anything is read: the secret, the key, and this release's place."""
+
+    secret: Secret
+    ledger: Ledger | None
+    earlier: int
+    name: str
+    key: bytes
+
+
+def _plan(request: Request) -> _Plan:
+    secret, ledger, source = Secret.choose(request.seed), _ledger_of(request), request.source or ""
+    earlier = len(ledger.of_source(source)) if ledger else 0
+    name = keys.derive(secret.value, "name", source, str(earlier)).hex()[:16]
+    return _Plan(secret, ledger, earlier, name, keys.release_key(secret, source, name))
+
+
+def _certify(request: Request, plan: _Plan, writer: io.Writer, audited: Audited) -> certificate.Certificate:
+    """Write the certificate, after the release has got its entry in the ledger."""
+    layout = writer.layout.as_dict()
+    release = {"id": plan.name, "source": request.source, "sha256": writer.sha256, "layout": layout}
+    entry = _enter(plan, request, writer.sha256) if plan.ledger and not request.dry_run else None
+    document = certificate.build(
+        release=release, methods=audited.methods, lineage=audited.lineage, secret=plan.secret, ledger=entry
+    )
+    return certificate.sign(document, request.sign) if request.sign else document
+
+
+def _ledger_of(request: Request) -> Ledger | None:
+    """Find the ledger of a named source; a log of no named source is nobody's second release."""
+    if request.source is None:
+        if request.state is not None:
+            raise UsageError(
+                "`--state` needs to know whose state it is", hint="name the log's source with `--source`"
+            )
+        return None
+    return Ledger(request.state or default_state())
+
+
+def _enter(plan: _Plan, request: Request, sha256: str) -> dict[str, Any]:
+    assert plan.ledger is not None
+    methods = [{"method": s.method, "settings": s.settings.as_dict()} for s in request.stages]
+    entry = plan.ledger.append(
+        {"source": request.source, "release": plan.name, "methods": methods, "sha256": sha256}
+    )
+    return {"head": entry["hash"], "entry": entry["number"], "earlier_releases_of_source": plan.earlier}
+
+
+def _run(
+    request: Request, reading: Reading, pipeline: Pipeline, cleanup: ExitStack, clock: _Clock
+) -> tuple[io.Writer, pl.DataFrame]:
+    """Protect piece by piece into a file that does not have its final name yet."""
+    writer, truths, released = None, [], 0
+    for part in local.run(pipeline, reading.pieces()):
+        clock.lap("read and protect")
+        if writer is None:
+            layout = io.layout_for(request.output, like=reading.layout)
+            writer = cleanup.enter_context(io.Writer(request.output, layout))
+        writer.write(part.frame)
+        truths.append(part.truth)
+        released += part.frame.height
+        request.progress("protect", released, None)
+        clock.lap("write")
+    assert writer is not None
+    writer.close()
+    clock.lap("write")
+    truth = pl.concat(truths).with_row_index("released_row").cast({"released_row": pl.Int64})
+    return writer, truth
+
+
+def _count(report: Report, reading: Reading, pipeline: Pipeline, truth: pl.DataFrame) -> None:
+    report.rows_read = reading.rows_read
+    report.skipped = dict(reading.skipped.counts)
+    report.skipped_rows = reading.skipped.first_rows
+    report.dropped_columns = list(reading.dropped_columns)
+    report.released = truth.height
+    report.withheld = reading.rows_read - reading.skipped.total - truth.height
+    report.reasons = pipeline.dropped()
+
+
+def _audited(request: Request, writer: io.Writer, reading: Reading, truth: pl.DataFrame) -> Audited:
+    """Audit the very bytes that would be published; break off when a promise is broken."""
+    request.progress("audit", 0, None)
+    written = io.read(writer.unfinished, layout=writer.layout, required=())
+    if written.skipped.total or written.frame.height != truth.height:
+        raise BrokenPromise("the release cannot be read back as it was written; nothing was published")
+    release = written.frame.rename({"row": "released_row"}).lazy()
+    audited = auditing.audit(request.stages, release, reading.original(), truth.lazy())
+    if faults := audited.broken():
+        raise BrokenPromise("the release broke a promise; nothing was published\n" + "\n".join(faults))
+    return audited
+
+
+def _publish(request: Request, report: Report, writer: io.Writer, truth: pl.DataFrame) -> list[str]:
+    """Give everything its final name, the release last."""
+    written = []
+    if request.truth is not None:
+        certificate.write_private(request.truth, truth_bytes(truth))
+        written.append(str(request.truth))
+    if request.output != "-":
+        output = Path(request.output)
+        certificate.write_private(certificate.private_path_of(output), _private_part(request, report))
+        certificate.path_of(output).write_bytes(certificate.to_bytes(report.certificate))
+        written += [str(certificate.path_of(output)), str(certificate.private_path_of(output))]
+    writer.commit()
+    return [request.output, *written]
+
+
+def truth_bytes(truth: pl.DataFrame) -> bytes:
+    """Write the truth as a Parquet file."""
+    buffer = std_io.BytesIO()
+    truth.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def _private_part(request: Request, report: Report) -> bytes:
+    exact = {
+        "schema": "querycloak/certificate-private/1",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "input_sha256": _sha256(request.log),
+        "rows_read": report.rows_read,
+        "skipped": report.skipped,
+        "released": report.released,
+        "withheld": report.withheld,
+        "reasons": report.reasons,
+    }
+    return certificate.to_bytes(exact)
+
+
+def _sha256(log: str) -> str | None:
+    path = Path(log)
+    if log == "-" or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

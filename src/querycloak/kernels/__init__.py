@@ -1,0 +1,1 @@
+"""Compiled loops over integer arrays: no texts, no files, no policy."""

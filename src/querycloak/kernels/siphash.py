@@ -1,0 +1,70 @@
+"""SipHash-2-4 of two 64-bit words: the keyed function behind labels, orders and shards."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Words = npt.NDArray[np.uint64]
+
+_C0, _C1 = np.uint64(0x736F6D6570736575), np.uint64(0x646F72616E646F6D)
+_C2, _C3 = np.uint64(0x6C7967656E657261), np.uint64(0x7465646279746573)
+_LENGTH_BLOCK = np.uint64(16 << 56)  # the message is always 16 bytes long
+_FINAL = np.uint64(0xFF)
+_R13, _R16, _R17, _R21, _R32 = (np.uint64(n) for n in (13, 16, 17, 21, 32))
+_W64 = np.uint64(64)
+
+
+@njit(inline="always")
+def _rotate(x, by):  # type: ignore[no-untyped-def]
+    return (x << by) | (x >> (_W64 - by))
+
+
+@njit(inline="always")
+def _round(a, b, c, d):  # type: ignore[no-untyped-def]
+    a += b
+    b = _rotate(b, _R13) ^ a
+    a = _rotate(a, _R32)
+    c += d
+    d = _rotate(d, _R16) ^ c
+    a += d
+    d = _rotate(d, _R21) ^ a
+    c += b
+    b = _rotate(b, _R17) ^ c
+    c = _rotate(c, _R32)
+    return a, b, c, d
+
+
+@njit(inline="always")
+def siphash(k0, k1, first, second):  # type: ignore[no-untyped-def]
+    """Hash the 16 bytes of two words with a key of two words."""
+    a, b, c, d = k0 ^ _C0, k1 ^ _C1, k0 ^ _C2, k1 ^ _C3
+    for word in (first, second, _LENGTH_BLOCK):
+        d ^= word
+        a, b, c, d = _round(a, b, c, d)
+        a, b, c, d = _round(a, b, c, d)
+        a ^= word
+    c ^= _FINAL
+    for _ in range(4):
+        a, b, c, d = _round(a, b, c, d)
+    return a ^ b ^ c ^ d
+
+
+@njit(cache=True, nogil=True)
+def _hash_many(k0, k1, first, second, out):  # type: ignore[no-untyped-def]
+    for i in range(second.size):
+        out[i] = siphash(k0, k1, first, second[i])
+
+
+def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
+    """Read the first 16 bytes of a key as the two words that SipHash takes."""
+    first, second = np.frombuffer(key[:16], dtype="<u8")
+    return np.uint64(first), np.uint64(second)
+
+
+def draw(key: bytes, purpose: int, ids: npt.NDArray[np.int64]) -> Words:
+    """Draw one 64-bit number for each record id, the same one in every process and order."""
+    out = np.empty(ids.size, np.uint64)
+    _hash_many(*key_words(key), np.uint64(purpose), np.ascontiguousarray(ids).view(np.uint64), out)
+    return out

@@ -1,0 +1,71 @@
+"""Where randomness comes from: one secret, and a key of its own for every release and stage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from querycloak.errors import UsageError
+
+Origin = Literal["operating system", "seed", "file"]
+
+
+@dataclass(frozen=True)
+class Secret:
+    """What an outsider must not know: whoever has it can recompute every draw of a release."""
+
+    origin: Origin
+    value: bytes = field(repr=False)
+
+    @classmethod
+    def fresh(cls) -> Secret:
+        """Draw a new secret from the operating system."""
+        return cls("operating system", secrets.token_bytes(32))
+
+    @classmethod
+    def from_seed(cls, seed: int) -> Secret:
+        """Make a secret that anyone can guess: for tests and reproduction, never for publication."""
+        return cls("seed", hashlib.blake2b(f"seed {seed}".encode(), digest_size=32).digest())
+
+    @classmethod
+    def from_file(cls, path: Path) -> Secret:
+        """Read a secret that the operator keeps."""
+        value = path.read_bytes().strip()
+        if len(value) < 16:
+            raise UsageError("the secret file holds fewer than 16 bytes", hint="use 32 random bytes")
+        return cls("file", hashlib.blake2b(value, digest_size=32).digest())
+
+    @classmethod
+    def choose(cls, seed: int | None = None, file: Path | None = None) -> Secret:
+        """Take the secret from where the caller says, or from the operating system."""
+        if seed is not None:
+            return cls.from_seed(seed)
+        return cls.from_file(file) if file is not None else cls.fresh()
+
+    @property
+    def publishable(self) -> bool:
+        """Say whether a release made with this secret may leave the house."""
+        return self.origin != "seed"
+
+
+def derive(key: bytes, *purpose: str) -> bytes:
+    """Make an independent 32-byte key for a purpose; neighbouring parts never run together."""
+    state = hashlib.blake2b(key=key, digest_size=32)
+    for part in purpose:
+        state.update(len(part.encode()).to_bytes(8, "little") + part.encode())
+    return state.digest()
+
+
+def release_key(secret: Secret, source: str, release: str) -> bytes:
+    """Make the key of one release of one source."""
+    return derive(secret.value, "release", source, release)
+
+
+def stage_key(release: bytes, place: int, method: str, settings: Mapping[str, Any]) -> bytes:
+    """Make the key of one method within a release; other settings mean another key."""
+    return derive(release, "stage", str(place), method, json.dumps(settings, sort_keys=True))

@@ -1,0 +1,151 @@
+"""`Log`: a table of searches as people see it. `Batch`: the same as integer arrays, for methods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from querycloak.dictionary import Texts
+
+IntArray = npt.NDArray[np.int64]
+
+#: The columns that QueryCloak knows; `row` (the input's data row, from 0) goes beside them.
+CANONICAL: Final = ("user", "query", "time", "rank", "url", "category")
+#: Stands for "no value" in the columns of a Batch, except for times.
+NOTHING: Final = -1
+#: Stands for "no time".
+NO_TIME: Final = int(np.iinfo(np.int64).min)
+#: One bit for each canonical column, for `Batch.blank`.
+BIT: Final = {name: 1 << place for place, name in enumerate(CANONICAL)}
+
+
+@dataclass
+class Skipped:
+    """Counts bad rows by reason and remembers the numbers of the first few; never their content."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    first_rows: dict[str, list[int]] = field(default_factory=dict)
+
+    REMEMBERED: ClassVar = 20
+
+    def add(self, reason: str, rows: Iterable[int]) -> None:
+        """Note that these input rows (0-based data rows) were left out for this reason."""
+        numbers = [int(row) for row in rows]
+        if numbers:
+            self.counts[reason] += len(numbers)
+            known = self.first_rows.setdefault(reason, [])
+            known.extend(numbers[: self.REMEMBERED - len(known)])
+
+    def merge(self, other: Skipped) -> None:
+        """Take over what another piece of the same log skipped."""
+        for reason, count in other.counts.items():
+            self.counts[reason] += count
+            known = self.first_rows.setdefault(reason, [])
+            known.extend(other.first_rows[reason][: self.REMEMBERED - len(known)])
+
+    @property
+    def total(self) -> int:
+        """How many rows were left out in all."""
+        return sum(self.counts.values())
+
+    def first(self) -> tuple[int, str]:
+        """Give the number and the reason of the earliest bad row."""
+        return min((rows[0], reason) for reason, rows in self.first_rows.items())
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log as a table: canonical column names, typed values, and the row each record came from.
+
+    `frame` has `row` (Int64) and those of `user, query, url, category` (String), `time` (Datetime in
+    microseconds, UTC), `rank` (Int64) that the input had, then the columns kept by name. `layout` is
+    how the input looked, so that a release can look the same.
+    """
+
+    frame: pl.DataFrame
+    layout: Any = None
+    skipped: Skipped = field(default_factory=Skipped)
+    rows_read: int = 0
+    dropped_columns: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    def with_frame(self, frame: pl.DataFrame) -> Log:
+        """Give the same log with other records."""
+        return replace(self, frame=frame)
+
+
+_ABSENT: Final = {"time": NO_TIME, "blank": 0}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Equal-length integer columns of a piece of a log: what a method takes and hands back.
+
+    One element is one search (or one click, for methods that ask for it). `row` says which input row
+    it came from; a negative one was made up by a method. `seq` says how many input rows had been read
+    when the record came to be here: at a method's door that is when it was read, in what a method
+    hands back it is when it was let go. `user`, `query`, `url`, `category` are opaque codes that
+    `texts` can spell out: equal codes mean equal texts, and nothing else can be told from them.
+    `blank` holds the `BIT`s of columns that must leave empty.
+    """
+
+    row: IntArray
+    seq: IntArray
+    user: IntArray
+    query: IntArray
+    time: IntArray
+    rank: IntArray
+    url: IntArray
+    category: IntArray
+    blank: IntArray
+    texts: Texts
+
+    COLUMNS: ClassVar = ("row", "seq", "user", "query", "time", "rank", "url", "category", "blank")
+
+    def __len__(self) -> int:
+        return int(self.row.size)
+
+    def __getitem__(self, chosen: Any) -> Batch:
+        return Batch(**{name: getattr(self, name)[chosen] for name in self.COLUMNS}, texts=self.texts)
+
+    def __add__(self, other: Batch) -> Batch:
+        if not len(other):
+            return self
+        if not len(self):
+            return other
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in self.COLUMNS}
+        joined = {name: np.concatenate(pair) for name, pair in pairs.items()}
+        return Batch(**joined, texts=self.texts)
+
+    def replace(self, **columns: IntArray) -> Batch:
+        """Give the same batch with some columns exchanged."""
+        return Batch(**(self.arrays() | columns), texts=self.texts)
+
+    def arrays(self) -> dict[str, IntArray]:
+        """Give the columns by name, for a snapshot."""
+        return {name: getattr(self, name) for name in self.COLUMNS}
+
+    @classmethod
+    def of(cls, columns: Mapping[str, IntArray], texts: Texts) -> Batch:
+        """Build a batch from named columns; absent ones are filled with "nothing"."""
+        size = len(columns["row"])
+        filled = {
+            name: columns.get(name, np.full(size, _ABSENT.get(name, NOTHING), np.int64))
+            for name in cls.COLUMNS
+        }
+        return cls(**filled, texts=texts)
+
+    @classmethod
+    def empty(cls, texts: Texts) -> Batch:
+        """Give a batch with no element."""
+        return cls.of({"row": np.empty(0, np.int64)}, texts)

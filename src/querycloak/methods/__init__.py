@@ -1,0 +1,1 @@
+"""Protection methods, one a file: policy only; loops are in `kernels`, audits in `guarantees`."""

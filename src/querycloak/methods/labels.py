@@ -1,0 +1,74 @@
+"""The user ids that a release carries: the log's own, or new pseudonyms."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Final
+
+import numpy as np
+
+from querycloak.dictionary import Texts, fingerprint
+from querycloak.errors import Refused
+from querycloak.keys import derive
+from querycloak.log import Batch, IntArray
+from querycloak.settings import setting
+
+#: How every method with labels declares the choice.
+LABELS: Final = {
+    "kind": str,
+    "choices": ("keep", "fresh"),
+    "help": "`keep` the log's own user ids, or give every user a `fresh` pseudonym for this release",
+}
+
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+_IPV4 = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?")
+_IPV6 = re.compile(r"(?=.*::|(?:.*:){7})[0-9A-Fa-f:.]+(?:%\w+)?")
+
+
+def labels_setting() -> object:
+    """Declare `labels` in a method's settings."""
+    return setting("keep", kind=str, choices=("keep", "fresh"), help=str(LABELS["help"]))
+
+
+def tells_a_person(label: str) -> bool:
+    """Say whether an id is itself an e-mail or IP address."""
+    return any(pattern.fullmatch(label.strip()) for pattern in (_EMAIL, _IPV4, _IPV6))
+
+
+class Labels:
+    """Turns user codes into label codes, and refuses to keep ids that are addresses."""
+
+    def __init__(self, policy: str, key: bytes, texts: Texts) -> None:
+        self._policy = policy
+        self._key = derive(key, "labels")
+        self._texts = texts
+        self._seen = np.empty(0, np.int64)
+        self._label = np.empty(0, np.int64)
+
+    def apply(self, batch: Batch) -> Batch:
+        """Give the batch with the labels that it may carry."""
+        self._learn(np.setdiff1d(batch.user, self._seen))
+        if self._policy == "keep":
+            return batch
+        return batch.replace(user=self._label[np.searchsorted(self._seen, batch.user)])
+
+    def _learn(self, fresh: IntArray) -> None:
+        if not fresh.size:
+            return
+        ids = self._texts.user.decode(fresh).to_list()
+        if self._policy == "keep" and any(label and tells_a_person(label) for label in ids):
+            raise Refused(
+                "the user ids look like e-mail or IP addresses, so they cannot be kept as labels",
+                hint="use `-s labels=fresh` for new pseudonyms",
+            )
+        self._add(fresh, self._texts.user.intern(self._pseudonyms(ids)) if self._policy == "fresh" else fresh)
+
+    def _pseudonyms(self, ids: list[str | None]) -> list[str]:
+        numbers = fingerprint([label or "" for label in ids], self._key)
+        return [base64.b32encode(n.tobytes()).decode().rstrip("=").lower() for n in numbers.astype("<u8")]
+
+    def _add(self, users: IntArray, labels: IntArray) -> None:
+        seen, label = np.concatenate([self._seen, users]), np.concatenate([self._label, labels])
+        order = np.argsort(seen)
+        self._seen, self._label = seen[order], label[order]

@@ -1,0 +1,110 @@
+"""The one protocol: a method takes a log piece by piece and hands back only what may be shown."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from querycloak import settings as declared
+from querycloak.dictionary import Texts
+from querycloak.guarantees import Guarantee
+from querycloak.log import Batch, IntArray
+
+State = dict[str, npt.NDArray[Any]]
+
+
+class Protector(ABC):
+    """Takes a log piece by piece; hands back only what may already be shown.
+
+    Time is read from the records; there is no clock. Randomness is drawn from `key` by record id, so
+    cutting, splitting by `partition_key`, restarting or replaying a log changes nothing. What is not
+    handed back is either still held or was dropped, and `drop` says why.
+    """
+
+    name: ClassVar[str]
+    Settings: ClassVar[type[declared.Settings]]
+    #: Columns that a batch must carry; the engine leaves the others empty.
+    reads: ClassVar[frozenset[str]] = frozenset({"user", "query"})
+    #: Columns without which the method cannot work at all.
+    needs: ClassVar[frozenset[str]] = frozenset({"user", "query"})
+    #: Columns whose released value comes from the batch that the method hands back.
+    rewrites: ClassVar[frozenset[str]] = frozenset()
+    #: Columns of the input that may not leave as they are; they stay in the release, empty.
+    empties: ClassVar[frozenset[str]] = frozenset()
+    #: Conformance checks that this method cannot pass by its nature, each with the reason.
+    exempt: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, settings: declared.Settings, key: bytes, texts: Texts) -> None:
+        self.settings = settings
+        self.key = key
+        self.texts = texts
+        self.dropped: Counter[str] = Counter()
+        self._dropped_rows: list[IntArray] = []
+
+    @classmethod
+    def examples(cls) -> list[declared.Settings]:
+        """Name the settings that the conformance suite tries."""
+        return [cls.Settings()]
+
+    def partition_key(self, batch: Batch) -> IntArray | None:
+        """Say which elements must stay together when work is split; None: they all must."""
+        return None
+
+    @abstractmethod
+    def promise(self) -> Guarantee:
+        """Say what an independent audit can test."""
+
+    @abstractmethod
+    def push(self, batch: Batch) -> Batch:
+        """Take records in; hand back what is safe now, each with the `seq` of its release."""
+
+    def advance(self, watermark: int) -> Batch:
+        """Note that event time has moved on although no record came."""
+        return Batch.empty(self.texts)
+
+    @abstractmethod
+    def close(self) -> Batch:
+        """End the input: hand back or drop what is held."""
+
+    @abstractmethod
+    def snapshot(self) -> State:
+        """Give all state as arrays, to carry on elsewhere. It holds raw records: guard it."""
+
+    @abstractmethod
+    def restore(self, state: State) -> None:
+        """Carry on from a snapshot."""
+
+    def drop(self, rows: IntArray, reason: str) -> None:
+        """Record that these rows will never be shown."""
+        if rows.size:
+            self.dropped[reason] += int(rows.size)
+            self._dropped_rows.append(rows)
+
+    def drain_dropped(self) -> IntArray:
+        """Hand over the rows dropped since the last call, so that the engine can forget them."""
+        rows, self._dropped_rows = self._dropped_rows, []
+        return np.concatenate(rows) if rows else np.empty(0, np.int64)
+
+    def _snapshot_dropped(self) -> State:
+        reasons = sorted(self.dropped)
+        return {
+            "dropped_reasons": np.array(reasons, dtype=np.str_),
+            "dropped_counts": np.array([self.dropped[r] for r in reasons], dtype=np.int64),
+        }
+
+    def _restore_dropped(self, state: State) -> None:
+        reasons, counts = state["dropped_reasons"].tolist(), state["dropped_counts"].tolist()
+        self.dropped = Counter(dict(zip(reasons, counts, strict=True)))
+
+
+def protect(method: Protector, pieces: Iterable[Batch]) -> Batch:
+    """Run a method to the end. A file is a stream with one piece."""
+    released = Batch.empty(method.texts)
+    for piece in pieces:
+        released += method.push(piece)
+    return released + method.close()

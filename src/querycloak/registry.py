@@ -1,0 +1,75 @@
+"""Names to classes: built-in parts and plugins, imported only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from querycloak.errors import UnknownName
+
+
+@dataclass
+class Registry:
+    """A table of names; plugins come by entry point and cannot replace what is built in."""
+
+    kind: str
+    group: str
+    built_in: Mapping[str, str]
+    added: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def _table(self) -> dict[str, str]:
+        plugins = {entry.name: entry.value for entry in entry_points(group=self.group)}
+        return plugins | dict(self.built_in)
+
+    def names(self) -> list[str]:
+        """List every name, built-in ones first, in the order of their declaration."""
+        rest = sorted((set(self._table) | set(self.added)) - set(self.built_in))
+        return [*self.built_in, *rest]
+
+    def add(self, name: str, part: Any) -> None:
+        """Register a part by hand, as a notebook or a test does."""
+        if name in self.built_in:
+            raise UnknownName(f"the {self.kind} `{name}` is built in and cannot be replaced")
+        self.added[name] = part
+
+    def get(self, name: str) -> Any:
+        """Give the part of that name, or say which name was probably meant."""
+        if name in self.added:
+            return self.added[name]
+        if name not in self._table:
+            raise UnknownName(f"no {self.kind} is called `{name}`", hint=self._hint(name))
+        module, _, attribute = self._table[name].partition(":")
+        return getattr(import_module(module), attribute)
+
+    def _hint(self, name: str) -> str:
+        near = get_close_matches(name, self.names(), n=1)
+        return f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(self.names())}"
+
+
+METHODS = Registry(
+    kind="protection method",
+    group="querycloak.methods",
+    built_in={
+        "frequent-only": "querycloak.methods.frequent_only:FrequentOnly",
+        "z-anonymity": "querycloak.methods.z_anonymity:ZAnonymity",
+        "rules": "querycloak.methods.rules:Rules",
+    },
+)
+
+MEASURES = Registry(
+    kind="measure",
+    group="querycloak.measures",
+    built_in={
+        "release_rate": "querycloak.measures.on_logs:ReleaseRate",
+        "top_preserved": "querycloak.measures.on_logs:TopPreserved",
+        "retention": "querycloak.measures.on_logs:Retention",
+        "jensen_shannon": "querycloak.measures.on_logs:JensenShannon",
+        "tree_emd": "querycloak.measures.on_logs:TreeEmd",
+    },
+)

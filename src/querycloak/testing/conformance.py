@@ -1,0 +1,253 @@
+"""One list of checks for every protection method, built-in or plugin.
+
+A plugin's own tests run them all with a few lines:
+
+    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+    @given(log=logs(), at=cuts())
+    def test_my_method_conforms(check, log, at):
+        run_check(check, MyMethod, log, at)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from querycloak.dictionary import Texts
+from querycloak.engines.local import Pending, at_moment, encode, render
+from querycloak.engines.pipeline import Pipeline, Stage
+from querycloak.engines.replay import in_order
+from querycloak.errors import QueryCloakError
+from querycloak.guarantees import Evidence
+from querycloak.log import Batch
+from querycloak.protector import Protector, State
+from querycloak.registry import METHODS
+from querycloak.settings import Settings
+
+KEY = b"a key for tests, of thirty-two b"
+
+
+class Bench:
+    """A method with a log to try it on: builds fresh instances, runs them, and shows what came out."""
+
+    def __init__(self, method: type[Protector], settings: Settings, log: pl.DataFrame) -> None:
+        self.method, self.settings = method, settings
+        self.frame = in_order(log, KEY)
+        self.texts = Texts()
+        self.batch = encode(self.frame, self._pipeline(), 0)
+
+    def make(self) -> Protector:
+        """Build a fresh instance on the shared dictionary."""
+        return self.method(self.settings, KEY, self.texts)
+
+    def _pipeline(self) -> Pipeline:
+        pipeline = Pipeline([], KEY, self.texts)
+        pipeline.stages = [self.make()]
+        return pipeline
+
+    def run(self, at: Sequence[int] = ()) -> Batch:
+        """Run a fresh instance over the log, cut at these places."""
+        pipeline = self._pipeline()
+        released = Batch.empty(self.texts)
+        for piece in cut(self.batch, at):
+            released += pipeline.push(piece)
+        return released + at_moment(pipeline.close(), self.frame.height)
+
+    def evidence(self, released: Batch) -> Evidence:
+        """Spell a release out as an audit sees it."""
+        pending = Pending()
+        pending.add(self.frame)
+        shown = render(self._pipeline(), released, pending)
+        release = shown.frame.with_row_index("released_row").cast({"released_row": pl.Int64})
+        truth = shown.truth.with_row_index("released_row").cast({"released_row": pl.Int64})
+        rewritten = "query" in self.method.rewrites
+        return Evidence(release.lazy(), self.frame.lazy(), truth.lazy(), rewritten=rewritten)
+
+
+Check = Callable[[Bench, Sequence[int]], None]
+CHECKS: list[Check] = []
+
+
+def check(function: Check) -> Check:
+    """Put a check on the list."""
+    CHECKS.append(function)
+    return function
+
+
+def run_check(wanted: Check, method: type[Protector], log: pl.DataFrame, at: Sequence[int]) -> None:
+    """Run one check on each of a method's example settings, unless the method is exempt from it."""
+    if wanted.__name__ in method.exempt:
+        return
+    for settings in method.examples():
+        wanted(Bench(method, settings, log), at)
+
+
+def cut(batch: Batch, at: Sequence[int]) -> Iterator[Batch]:
+    """Cut a batch into pieces at these places; some may be empty."""
+    places = [0, *sorted(min(place, len(batch)) for place in at), len(batch)]
+    for start, end in pairwise(places):
+        yield batch[start:end]
+
+
+def rows(batch: Batch) -> list[tuple[int, ...]]:
+    """Give a batch as plain tuples, to compare."""
+    return list(zip(*(getattr(batch, name).tolist() for name in Batch.COLUMNS), strict=True))
+
+
+def _equal(a: State, b: State) -> bool:
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+@check
+def pieces_make_no_difference(bench: Bench, at: Sequence[int]) -> None:
+    """However a log is cut, the same leaves, in the same order, at the same moments."""
+    assert rows(bench.run(at)) == rows(bench.run())
+
+
+@check
+def the_promise_holds_at_every_moment(bench: Bench, at: Sequence[int]) -> None:
+    """The audit passes after every piece, not only at the end: a stream has no end."""
+    method, shown = bench.make(), Batch.empty(bench.texts)
+    promise = method.promise()
+    for piece in cut(bench.batch, at):
+        shown += method.push(piece)
+        _assert_kept(promise.audit(bench.evidence(shown)))
+    _assert_kept(promise.audit(bench.evidence(shown + at_moment(method.close(), bench.frame.height))))
+
+
+def _assert_kept(findings: list[Any]) -> None:
+    broken = [finding for finding in findings if finding.verdict == "broken"]
+    assert not broken, "; ".join(f"{finding.check}: {finding.detail}" for finding in broken)
+
+
+@check
+def nothing_is_made_up_shown_twice_or_lost(bench: Bench, at: Sequence[int]) -> None:
+    """Every record that went in comes out once or is dropped once, with a reason; none is new."""
+    method = bench.make()
+    shown = np.concatenate([method.push(piece).row for piece in cut(bench.batch, at)] + [method.close().row])
+    dropped = method.drain_dropped()
+    real = shown[shown >= 0]
+    assert np.unique(real).size == real.size, "a record was shown twice"
+    assert np.isin(real, bench.batch.row).all(), "a record was made up"
+    assert sum(method.dropped.values()) == dropped.size, "the counters do not fit the dropped rows"
+    if real.size == shown.size:
+        both = np.sort(np.concatenate([shown, dropped]))
+        assert np.array_equal(both, np.sort(bench.batch.row)), "a record was lost, or dropped and shown"
+
+
+@check
+def records_leave_no_earlier_than_they_come(bench: Bench, at: Sequence[int]) -> None:
+    """The moment of release is never before the record was read, and never after the piece it left with."""
+    method = bench.make()
+    entered = dict(zip(bench.batch.row.tolist(), bench.batch.seq.tolist(), strict=True))
+    for piece in cut(bench.batch, at):
+        out = method.push(piece)
+        for row, seq in zip(out.row.tolist(), out.seq.tolist(), strict=True):
+            assert entered.get(row, 0) <= seq <= int(piece.seq.max()), "a moment of release is wrong"
+
+
+@check
+def a_restart_makes_no_difference(bench: Bench, at: Sequence[int]) -> None:
+    """Restoring a fresh instance from a snapshot at any cut changes nothing."""
+    method, shown = bench.make(), Batch.empty(bench.texts)
+    for piece in cut(bench.batch, at):
+        shown += method.push(piece)
+        state = {name: array.copy() for name, array in method.snapshot().items()}
+        assert all(array.dtype != object for array in state.values()), "a snapshot holds objects"
+        method = bench.make()
+        method.restore(state)
+        assert _equal(method.snapshot(), state), "a restored method gives another snapshot"
+    shown += method.close()
+    whole = bench.make()
+    expected = whole.push(bench.batch) + whole.close()
+    assert sorted(rows(shown)) == sorted(rows(expected))
+    assert method.dropped == whole.dropped
+
+
+@check
+def splitting_by_the_key_makes_no_difference(bench: Bench, at: Sequence[int]) -> None:
+    """Workers that share nothing, each with its own keys, release together what one releases."""
+    key = bench.make().partition_key(bench.batch)
+    if key is None or not len(bench.batch):
+        return
+    shown = Batch.empty(bench.texts)
+    for part in np.unique(key % 3):
+        worker = bench.make()
+        shown += worker.push(bench.batch[key % 3 == part]) + worker.close()
+    whole = bench.make()
+    assert sorted(rows(shown)) == sorted(rows(whole.push(bench.batch) + whole.close()))
+
+
+@check
+def the_input_is_left_alone(bench: Bench, at: Sequence[int]) -> None:
+    """No method writes into what it was given."""
+    before = {name: array.copy() for name, array in bench.batch.arrays().items()}
+    method = bench.make()
+    for piece in cut(bench.batch, at):
+        method.push(piece)
+    method.close()
+    assert all(np.array_equal(before[name], array) for name, array in bench.batch.arrays().items())
+
+
+@check
+def memory_stays_bounded(bench: Bench, at: Sequence[int]) -> None:
+    """The same people searching on for ever do not make the state grow for ever."""
+    if not len(bench.batch):
+        return
+    method, sizes = bench.make(), []
+    span = int(bench.batch.time.max() - bench.batch.time.min()) + 1
+    for turn in range(16):
+        later = {"row": turn * 10**6, "seq": turn * len(bench.batch), "time": turn * span}
+        moved = {name: getattr(bench.batch, name) + by for name, by in later.items()}
+        method.push(bench.batch.replace(**moved))
+        method.drain_dropped()
+        sizes.append(sum(array.nbytes for array in method.snapshot().values()))
+    assert sizes[-1] <= 2 * max(sizes[:4]) + 4096, f"state grew from {max(sizes[:4])} to {sizes[-1]} bytes"
+
+
+@check
+def bad_settings_are_refused(bench: Bench, at: Sequence[int]) -> None:
+    """A value of the wrong kind is refused with our own error, for every setting."""
+    kind = type(bench.settings)
+    for declared in fields(kind):
+        chosen = bench.settings.as_dict() | {declared.name: object()}
+        try:
+            kind(**chosen)
+        except QueryCloakError:
+            continue
+        raise AssertionError(f"`{declared.name}` takes anything")
+
+
+@check
+def the_docstring_is_complete(bench: Bench, at: Sequence[int]) -> None:
+    """A reader finds what is promised and what is not."""
+    text = bench.method.__doc__ or ""
+    assert "Promise:" in text, "the docstring has no Promise"
+    assert "Does not protect against:" in text, "the docstring does not say what is not protected"
+    assert bench.make().promise().does_not_protect_against, "the promise names no limit"
+
+
+@check
+def errors_tell_no_secrets(bench: Bench, at: Sequence[int]) -> None:
+    """Whatever a method refuses, its message holds no query and no user."""
+    secrets = {
+        text for column in ("user", "query") for text in bench.frame[column].drop_nulls() if len(text) > 3
+    }
+    message = ""
+    try:
+        bench.run(at)
+    except QueryCloakError as error:
+        message = str(error)
+    assert not any(secret in message for secret in secrets), "an error message shows a cell of the log"
+
+
+def stage_of(method: type[Protector], settings: Settings) -> Stage:
+    """Make a stage of a method that may not be registered under its name yet."""
+    if method.name not in METHODS.names():
+        METHODS.add(method.name, method)
+    return Stage(method.name, settings)

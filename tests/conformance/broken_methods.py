@@ -1,0 +1,154 @@
+"""Methods that are broken on purpose, each in one way; the suite must catch every one."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from querycloak.errors import DataError
+from querycloak.log import Batch
+from querycloak.methods.frequent_only import FrequentOnly
+from querycloak.methods.rules import Rules
+from querycloak.methods.z_anonymity import ZAnonymity
+
+
+class EarlyRelease(FrequentOnly):
+    """Release at k - 1 people. Promise: none. Does not protect against: anything."""
+
+    def push(self, batch):
+        kind = FrequentOnly(self.Settings(k=max(2, self.settings.k - 1)), self.key, self.texts)
+        kind.__dict__ |= {n: self.__dict__[n] for n in ("_queries", "_pairs", "_held", "dropped", "_dropped_rows")}
+        out = FrequentOnly.push(kind, batch)
+        self._held = kind._held
+        return out
+
+
+class LostRecords(FrequentOnly):
+    """Forget every seventh held record."""
+
+    def close(self):
+        self._held = self._held[np.arange(len(self._held)) % 7 != 0]
+        return super().close()
+
+
+class DoubleRelease(Rules):
+    """Show the first record of a piece twice."""
+
+    def push(self, batch):
+        out = super().push(batch)
+        return out + out[:1]
+
+
+class MadeUpRecords(Rules):
+    """Show a record that never was."""
+
+    def push(self, batch):
+        out = super().push(batch)
+        return out.replace(row=np.where(np.arange(len(out)) == 0, 10**9, out.row))
+
+
+class BrokenRestore(FrequentOnly):
+    """Forget the held records on restart."""
+
+    def restore(self, state):
+        super().restore(state)
+        self._held = Batch.empty(self.texts)
+
+
+class WrongPartitionKey(FrequentOnly):
+    """Split the askers of one query over workers."""
+
+    def partition_key(self, batch):
+        return batch.user
+
+
+class BrokenPromise(Rules):
+    """Let queries with digits through."""
+
+    def push(self, batch):
+        self._judge_new(int(batch.query.max(initial=-1)) + 1)
+        digit = list(self._tests).index("a digit") + 1 if "a digit" in self._tests else -1
+        self._verdict[self._verdict == digit] = 0
+        return super().push(batch)
+
+
+class InputChanged(Rules):
+    """Write into the batch it was given."""
+
+    def push(self, batch):
+        if len(batch):
+            batch.time[0] += 1
+        return super().push(batch)
+
+
+class LeakyError(Rules):
+    """Show a query in an error."""
+
+    def push(self, batch):
+        if len(batch) > 3:
+            raise DataError(f"cannot judge {self.texts.query.decode(batch.query[:1]).to_list()}")
+        return super().push(batch)
+
+
+class DependsOnPieces(ZAnonymity):
+    """Let the first record of every piece go unseen."""
+
+    def push(self, batch):
+        self.drop(batch.row[:1], "first of its piece")
+        return super().push(batch[1:])
+
+
+class GrowsForEver(Rules):
+    """Remember every row."""
+
+    _rows = np.empty(0, np.int64)
+
+    def push(self, batch):
+        self._rows = np.concatenate([self._rows, batch.row])
+        return super().push(batch)
+
+    def snapshot(self):
+        return super().snapshot() | {"rows": np.repeat(self._rows, 50)}
+
+    def restore(self, state):
+        super().restore(state)
+        self._rows = state["rows"][::50]
+
+
+class WrongMoment(FrequentOnly):
+    """Claim that everything left when it came."""
+
+    def push(self, batch):
+        entered = dict(zip(batch.row.tolist(), batch.seq.tolist(), strict=True))
+        out = super().push(batch)
+        return out.replace(seq=np.array([entered.get(row, 1) for row in out.row.tolist()], np.int64))
+
+
+class DrawsFromAGlobal(Rules):
+    """Drop records by a counter that all instances share."""
+
+    _counter = itertools.count()
+
+    def push(self, batch):
+        keep = np.array([next(self._counter) % 5 != 0 for _ in range(len(batch))], bool)
+        self.drop(batch.row[~keep], "bad luck")
+        return super().push(batch[keep])
+
+
+#: Each broken method and the check that must catch it.
+CAUGHT_BY = {
+    EarlyRelease: "the_promise_holds_at_every_moment",
+    LostRecords: "nothing_is_made_up_shown_twice_or_lost",
+    DoubleRelease: "nothing_is_made_up_shown_twice_or_lost",
+    MadeUpRecords: "nothing_is_made_up_shown_twice_or_lost",
+    BrokenRestore: "a_restart_makes_no_difference",
+    WrongPartitionKey: "splitting_by_the_key_makes_no_difference",
+    BrokenPromise: "the_promise_holds_at_every_moment",
+    InputChanged: "the_input_is_left_alone",
+    LeakyError: "errors_tell_no_secrets",
+    DependsOnPieces: "pieces_make_no_difference",
+    GrowsForEver: "memory_stays_bounded",
+    WrongMoment: "the_promise_holds_at_every_moment",
+    DrawsFromAGlobal: "pieces_make_no_difference",
+}
