@@ -79,13 +79,14 @@ class Spool:
         folder = tempfile.TemporaryDirectory(prefix=".querycloak-spool-", dir=beside)  # mode 0700
         self._folder = Path(self._exit.enter_context(folder))
         self._key = key
-        self._runs = 0
+        self._runs = self._rows = 0
 
     def add(self, frame: pl.DataFrame) -> None:
         """Write one piece as a sorted run."""
         run = in_order(frame, self._key).drop("_head").sort("_when", "_order")
         run.write_parquet(self._folder / f"run-{self._runs}.parquet", row_group_size=1 << 16)
         self._runs += 1
+        self._rows += run.height
 
     def scan(self) -> pl.LazyFrame:
         """Give everything that was added, lazily."""
@@ -93,7 +94,8 @@ class Spool:
 
     def pieces(self, rows: int) -> Iterator[pl.DataFrame]:
         """Replay what was added, in pieces of about so many rows."""
-        if not self._runs:
+        if not self._rows:
+            yield in_order(self.scan().drop("_when", "_order").collect(), self._key)
             return
         for low, high, column in self._ranges(rows):
             piece = self.scan().filter((pl.col(column) > low) & (pl.col(column) <= high))

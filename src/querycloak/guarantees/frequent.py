@@ -10,8 +10,9 @@ from querycloak.guarantees.lineage import faults, traced
 
 def replayed(original: pl.LazyFrame) -> pl.LazyFrame:
     """Number the original's rows as they are replayed: by time, ties by input row; `read` from 1."""
-    by = ["time", "row"] if "time" in original.collect_schema().names() else ["row"]
-    return original.sort(by, nulls_last=True).with_row_index("read", offset=1)
+    if "time" not in original.collect_schema().names():
+        raise NotCheckable("the original has no times, so only the key knows in which order it was replayed")
+    return original.sort("time", "row", nulls_last=True).with_row_index("read", offset=1)
 
 
 def _counts(k: int, evidence: Evidence) -> str:

@@ -14,7 +14,11 @@ def test_the_naive_twin_gives_the_published_vector():
     assert naive.siphash(KEY, bytes(range(15))) == 0xA129CA6149BE45E5
 
 
-@given(key=st.binary(min_size=16, max_size=32), purpose=st.integers(0, 2**63), ids=st.lists(st.integers(-(2**63), 2**63 - 1)))
+@given(
+    key=st.binary(min_size=16, max_size=32),
+    purpose=st.integers(0, 2**63),
+    ids=st.lists(st.integers(-(2**63), 2**63 - 1)),
+)
 def test_the_kernel_equals_its_twin(key, purpose, ids):
     array = np.array(ids, np.int64)
     words = [purpose.to_bytes(8, "little") + (i % 2**64).to_bytes(8, "little") for i in ids]

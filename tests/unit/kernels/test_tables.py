@@ -16,7 +16,8 @@ steps = st.lists(st.tuples(st.booleans(), small, small, st.integers(-9, 9)), max
 def test_a_table_behaves_like_a_dict(steps):
     table, model = PairTable(), {}
     table._allocate(64)  # tight, so that searches wrap around
-    for adds, a, b, value in steps:
+    for adds, first, second, value in steps:
+        a, b = np.int64(first), np.int64(second)
         slot = find(table.first, table.second, table.full, a, b)
         assert bool(table.full[slot]) == ((a, b) in model)
         if adds:
@@ -37,7 +38,7 @@ def test_a_table_grows_and_comes_back_from_its_items(keys):
     table = PairTable.of(first, second, np.arange(len(keys)))
     table.reserve(5000)
     assert len(table) == len(keys)
-    for number, (a, b) in enumerate(keys):
+    for number, (a, b) in enumerate(zip(first, second, strict=True)):
         slot = find(table.first, table.second, table.full, a, b)
         assert table.full[slot]
         assert table.value[slot] == number
@@ -58,7 +59,9 @@ def test_askers_equal_the_naive_count(records, k):
     assert found == [expected.get(q, -1) for q in query.tolist()]
 
 
-events = st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 2), st.integers(0, 3), st.integers(0, 30)), max_size=60)
+events = st.lists(
+    st.tuples(st.integers(-1, 3), st.integers(-1, 2), st.integers(0, 3), st.integers(0, 30)), max_size=60
+)
 
 
 @given(events=events, span=st.integers(1, 15), z=st.integers(1, 3))
