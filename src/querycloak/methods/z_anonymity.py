@@ -19,6 +19,7 @@ from querycloak.settings import setting
 
 SECOND = 1_000_000  # times are in microseconds
 DEEPEST = 13  # levels of a category path
+CHUNK = 1 << 14  # records taken at once, so that the tables stay as small as the window
 _KINDS = 16  # keys of queries and of each level must not meet: code * 16 + level
 
 
@@ -103,7 +104,9 @@ class ZAnonymity(Protector):
         """Decide on each record as it comes."""
         keys = self._keys_of(batch)
         time = np.where(batch.time == NO_TIME, self._clock[0], batch.time)
-        chosen = self._expose(keys, batch.user, time)
+        cuts = range(0, len(batch), CHUNK)
+        parts = [self._expose(keys[i : i + CHUNK], batch.user[i : i + CHUNK], time[i : i + CHUNK]) for i in cuts]
+        chosen = np.concatenate([np.empty(0, np.int64), *parts])
         self.drop(batch.row[chosen < 0], "too few people asked the same within the window")
         shown = self._generalised(batch, chosen)[chosen >= 0]
         return self._labels.apply(shown)
