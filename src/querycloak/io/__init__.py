@@ -1,0 +1,24 @@
+"""Logs in and out of files: the only room that knows file formats.
+
+`read` and `pieces` give a `Log` with canonical columns from AOL, CSV, TSV, JSON lines, Parquet, Excite
+and OpenSearch UBI, packed or not; `Writer` and `write` go the other way, in the `Layout` of the input.
+"""
+
+from querycloak.io.layout import FORMATS, Layout, default_layout, layout_for
+from querycloak.io.reader import pieces, read
+from querycloak.io.reasons import REASONS
+from querycloak.io.sinks import sha256
+from querycloak.io.writer import Writer, write
+
+__all__ = [
+    "FORMATS",
+    "REASONS",
+    "Layout",
+    "Writer",
+    "default_layout",
+    "layout_for",
+    "pieces",
+    "read",
+    "sha256",
+    "write",
+]
