@@ -35,6 +35,7 @@ bench: $(STAMP)
 
 docs: $(STAMP)
 	@$(BIN)/python tools/reference.py
+	@$(BIN)/python tools/licences.py
 
 # Compile the pins anew; no index address is written into them.
 requirements:

@@ -20,8 +20,12 @@ RESULTS = Path(__file__).parent / "results"
 def machine() -> dict[str, Any]:
     """Say where the numbers come from."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    model = next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown"
+    )
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
     return {
         "processor": model,
         "cores": os.cpu_count(),
@@ -85,7 +89,11 @@ def flat(values: Any, prefix: str = "") -> dict[str, Any]:
     """Turn nested results into `a.b: value` lines."""
     if not isinstance(values, dict):
         return {prefix: values}
-    return {k: v for name, part in values.items() for k, v in flat(part, f"{prefix}.{name}" if prefix else str(name)).items()}
+    return {
+        k: v
+        for name, part in values.items()
+        for k, v in flat(part, f"{prefix}.{name}" if prefix else str(name)).items()
+    }
 
 
 def main() -> None:
@@ -102,7 +110,12 @@ def main() -> None:
         results[bench.__name__] = bench(chosen.scale)
         print(f"\n{bench.__name__}")
         for name, value in flat(results[bench.__name__]).items():
-            print(f"  {name:<48}{value:>14,}" if isinstance(value, int | float) else f"  {name:<48}{value!s:>14}", flush=True)
+            print(
+                f"  {name:<48}{value:>14,}"
+                if isinstance(value, int | float)
+                else f"  {name:<48}{value!s:>14}",
+                flush=True,
+            )
     if not chosen.names and chosen.scale == 1.0:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / "latest.json").write_text(json.dumps(results, indent=2) + "\n")

@@ -53,7 +53,11 @@ def peer(log: Log, generalise: bool) -> float:
     mpl.use("Agg")
     from zanonymity import zanon
 
-    what = pl.concat_str(pl.col("category").str.replace_all("/", "*"), pl.lit("*"), "query") if generalise else pl.col("query")
+    what = (
+        pl.concat_str(pl.col("category").str.replace_all("/", "*"), pl.lit("*"), "query")
+        if generalise
+        else pl.col("query")
+    )
     table = log.frame.sort("time", "row").select(pl.col("time").dt.epoch("s"), "user", what.alias("what"))
     records = table.rows()
     with somewhere_else():

@@ -182,7 +182,7 @@ def describe_methods() -> list[dict[str, Any]]:
 
 
 def _description(name: str, method: type[Protector]) -> dict[str, Any]:
-    promise = method(method.examples()[0], b"\0" * 32, Texts()).promise()
+    promise = method(method.Settings(), b"\0" * 32, Texts()).promise()
     return {
         "name": name,
         "summary": (method.__doc__ or "").strip().splitlines()[0],

@@ -36,6 +36,10 @@ class Protector(ABC):
     rewrites: ClassVar[frozenset[str]] = frozenset()
     #: Columns of the input that may not leave as they are; they stay in the release, empty.
     empties: ClassVar[frozenset[str]] = frozenset()
+    #: Whether records may wait in it, so that they leave out of the order of their times.
+    holds: ClassVar[bool] = True
+    #: Whether records must come in the order of their times.
+    wants_order: ClassVar[bool] = False
     #: Conformance checks that this method cannot pass by its nature, each with the reason.
     exempt: ClassVar[dict[str, str]] = {}
 

@@ -62,6 +62,24 @@ METHODS = Registry(
     },
 )
 
+ATTACKS = Registry(
+    kind="attack",
+    group="querycloak.attacks",
+    built_in={
+        "link-random": "querycloak.attacks.link_random:LinkRandom",
+        "link-frequent": "querycloak.attacks.link_frequent:LinkFrequent",
+        "link-profile": "querycloak.attacks.link_profile:LinkProfile",
+        "link-window": "querycloak.attacks.link_window:LinkWindow",
+        "link-repeat": "querycloak.attacks.link_repeat:LinkRepeat",
+        "link-time": "querycloak.attacks.link_time:LinkTime",
+        "link-volume": "querycloak.attacks.link_volume:LinkVolume",
+        "link-pairs": "querycloak.attacks.link_pairs:LinkPairs",
+        "link-background": "querycloak.attacks.link_background:LinkBackground",
+        "copy": "querycloak.attacks.controls:Copy",
+        "guess": "querycloak.attacks.controls:Guess",
+    },
+)
+
 MEASURES = Registry(
     kind="measure",
     group="querycloak.measures",

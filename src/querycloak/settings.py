@@ -8,7 +8,7 @@ from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, Self
 
-from querycloak.errors import ParameterError, UnknownName
+from querycloak.errors import ParameterError, UnknownName, UsageError
 
 
 def setting(
@@ -62,6 +62,31 @@ class Settings:
     def as_dict(self) -> dict[str, Any]:
         """Give the settings as plain values, for a certificate."""
         return asdict(self)
+
+
+def assign(
+    chosen: Mapping[str, str], kinds: Mapping[str, type[Settings]], what: str = "stage"
+) -> dict[str, Settings]:
+    """Give each `[PART.]NAME=VALUE` to its part; without a prefix exactly one part must have that name."""
+    given: dict[str, dict[str, str]] = {part: {} for part in kinds}
+    for name, value in chosen.items():
+        part, short = _owner(name, kinds, what)
+        given[part][short] = value
+    return {part: kind.parse(given[part]) for part, kind in kinds.items()}
+
+
+def _owner(name: str, kinds: Mapping[str, type[Settings]], what: str) -> tuple[str, str]:
+    prefix, dot, short = name.partition(".")
+    if dot:
+        if prefix not in kinds:
+            raise UnknownName(f"no {what} is called `{prefix}`", hint=f"the {what}s are {', '.join(kinds)}")
+        return prefix, short
+    owners = [part for part, kind in kinds.items() if any(f.name == name for f in fields(kind))]
+    if len(owners) > 1:
+        raise UsageError(
+            f"`{name}` is a setting of {' and '.join(owners)}", hint=f"write `{owners[0]}.{name}=…`"
+        )
+    return (owners or list(kinds))[0], name
 
 
 def _unknown(cls: type[Settings], name: str) -> str:

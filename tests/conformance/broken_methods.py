@@ -18,7 +18,9 @@ class EarlyRelease(FrequentOnly):
 
     def push(self, batch):
         kind = FrequentOnly(self.Settings(k=max(2, self.settings.k - 1)), self.key, self.texts)
-        kind.__dict__ |= {n: self.__dict__[n] for n in ("_queries", "_pairs", "_held", "dropped", "_dropped_rows")}
+        kind.__dict__ |= {
+            n: self.__dict__[n] for n in ("_queries", "_pairs", "_held", "dropped", "_dropped_rows")
+        }
         out = FrequentOnly.push(kind, batch)
         self._held = kind._held
         return out

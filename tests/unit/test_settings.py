@@ -40,7 +40,9 @@ def test_texts_are_read_by_the_declared_kind():
     assert read == Toy.Settings(k=3, share=1.0, level="auto", mode="b", loud=True)
 
 
-@pytest.mark.parametrize(("name", "text"), [("k", "many"), ("share", "x"), ("level", "deep"), ("loud", "maybe")])
+@pytest.mark.parametrize(
+    ("name", "text"), [("k", "many"), ("share", "x"), ("level", "deep"), ("loud", "maybe")]
+)
 def test_a_text_that_cannot_be_read_is_refused_by_the_check(name, text):
     with pytest.raises(ParameterError, match=f"`{name}` must be"):
         Toy.Settings.parse({name: text})

@@ -166,7 +166,9 @@ def test_a_signature_fits_its_key_only(tmp_path):
         key = Ed25519PrivateKey.generate()
         private, public = tmp_path / f"{name}.pem", tmp_path / f"{name}.pub"
         private.write_bytes(key.private_bytes(how.Encoding.PEM, how.PrivateFormat.PKCS8, how.NoEncryption()))
-        public.write_bytes(key.public_key().public_bytes(how.Encoding.PEM, how.PublicFormat.SubjectPublicKeyInfo))
+        public.write_bytes(
+            key.public_key().public_bytes(how.Encoding.PEM, how.PublicFormat.SubjectPublicKeyInfo)
+        )
         return private, public
 
     (mine, public), (_, other) = pair("mine"), pair("other")

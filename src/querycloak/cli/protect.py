@@ -9,6 +9,7 @@ import click
 
 from querycloak.cli.options import LOG, READING, SEED, TALK, pairs
 from querycloak.cli.show import emit, plural, progress, say
+from querycloak.errors import UsageError
 
 if TYPE_CHECKING:
     from querycloak.engines.release import Report
@@ -74,6 +75,10 @@ def command(
     from querycloak.engines.release import protect
     from querycloak.engines.request import Request
 
+    if as_json and rest["output"] == "-":
+        raise UsageError(
+            "--json and the release would both go to standard output", hint="name a file with -o"
+        )
     mapping = pairs(rest.pop("mapping"), "--map")
     with progress(quiet or as_json) as show:
         request = Request(
@@ -99,9 +104,8 @@ def _tell(report: Report, explain: bool, dry_run: bool) -> None:
     if explain:
         _explain(report)
     if report.earlier_releases:
-        say(
-            f"this source was released {plural(report.earlier_releases, 'time')} before: what they tell adds up"
-        )
+        times = plural(report.earlier_releases, "time")
+        say(f"this source was released {times} before: what the releases tell adds up")
     if not report.certificate["randomness"]["publishable"]:
         say("made with --seed, so anyone can recompute its draws: for tests, not for publication")
     for path in report.written[1:]:

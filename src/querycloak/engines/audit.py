@@ -43,12 +43,16 @@ def audit(
     truth: pl.LazyFrame | None = None,
 ) -> Audited:
     """Test the promise of each stage on the final release, with whatever evidence there is."""
-    rewritten = any("query" in METHODS.get(stage.method).rewrites for stage in stages)
     parts = []
     for place, stage in enumerate(stages):
         later = tuple(after.method for after in stages[place + 1 :])
         promise = stage.build(_NO_KEY, place, Texts()).promise()
-        findings = promise.audit(Evidence(release, original, truth, later, rewritten))
+        spoilt = _rewrite(stages[place + 1 :])
+        findings = promise.audit(Evidence(release, original, truth, later, _rewrite(stages), spoilt))
         parts.append(certificate.method_part(stage.method, stage.settings.as_dict(), promise, findings))
-    whole = Evidence(release, original, truth, rewritten=rewritten)
+    whole = Evidence(release, original, truth, rewritten=_rewrite(stages))
     return Audited(parts, [check(whole) for check in LINEAGE])
+
+
+def _rewrite(stages: list[Stage]) -> bool:
+    return any("query" in METHODS.get(stage.method).rewrites for stage in stages)

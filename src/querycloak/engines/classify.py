@@ -29,12 +29,13 @@ def classify_file(
 ) -> dict[str, Any]:
     """Write a log with a category and a confidence for every record; say how many were answered."""
     tree = topics.load_taxonomy(taxonomy) if taxonomy else None
+    chosen = topics.Remote(tree, url=classifier) if "://" in classifier else classifier
     skipped, records, answered, confident = Skipped(), 0, 0, 0
     writer: Any = None
     options: dict[str, Any] = {"format": format, "mapping": mapping, "keep": keep, "strict": strict}
     try:
         for piece in io.pieces(log, rows=PIECE_ROWS, **options):
-            frame = topics.classify_log(piece.frame, classifier=classifier, taxonomy=tree)
+            frame = topics.classify_log(piece.frame, classifier=chosen, taxonomy=tree)
             writer = writer or io.Writer(output, _layout(output, piece.layout))
             writer.write(frame)
             skipped.merge(piece.skipped)

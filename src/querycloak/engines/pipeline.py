@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from querycloak.dictionary import Texts
-from querycloak.errors import UnknownName, UsageError
+from querycloak.errors import UsageError
 from querycloak.kernels import siphash
 from querycloak.keys import derive, stage_key
 from querycloak.log import Batch, IntArray
 from querycloak.protector import Protector, State
 from querycloak.registry import METHODS
+from querycloak.settings import assign
 
 _ORDER = 1  # the purpose of the draws that break ties of order
 
@@ -39,26 +40,20 @@ def parse_stages(methods: list[str], chosen: Mapping[str, str]) -> list[Stage]:
         raise UsageError("no method was named", hint="`querycloak methods` lists them")
     if len(set(methods)) < len(methods):
         raise UsageError("a method is named twice", hint="one release runs each method once")
+    _check_order(methods)
     kinds = {method: METHODS.get(method).Settings for method in methods}
-    given: dict[str, dict[str, str]] = {method: {} for method in methods}
-    for name, value in chosen.items():
-        method, short = _owner(name, kinds)
-        given[method][short] = value
-    return [Stage(method, kinds[method].parse(given[method])) for method in methods]
+    return [Stage(method, settings) for method, settings in assign(chosen, kinds).items()]
 
 
-def _owner(name: str, kinds: dict[str, Any]) -> tuple[str, str]:
-    prefix, dot, short = name.partition(".")
-    if dot:
-        if prefix not in kinds:
-            raise UnknownName(f"no stage is called `{prefix}`", hint=f"the stages are {', '.join(kinds)}")
-        return prefix, short
-    owners = [m for m, kind in kinds.items() if any(d["name"] == name for d in kind.declarations())]
-    if len(owners) > 1:
-        raise UsageError(
-            f"`{name}` is a setting of {' and '.join(owners)}", hint=f"write `{owners[0]}.{name}=…`"
-        )
-    return (owners or list(kinds))[0], name
+def _check_order(methods: list[str]) -> None:
+    """Refuse a method that wants records in the order of their times behind one in which they may wait."""
+    for place, method in enumerate(methods):
+        waiting = [earlier for earlier in methods[:place] if METHODS.get(earlier).holds]
+        if METHODS.get(method).wants_order and waiting:
+            raise UsageError(
+                f"`{method}` needs records in the order of their times, but in `{waiting[0]}` they may wait",
+                hint=f"name `{method}` before `{waiting[0]}`",
+            )
 
 
 class Pipeline:

@@ -21,7 +21,9 @@ class Evidence:
     """What an audit may look at.
 
     `release` has the canonical columns and `released_row`; `original` has them and `row`; `truth` is
-    the private file of `protect --truth`. `later` names the methods that ran after the audited one.
+    the private file of `protect --truth`. `later` names the methods that ran after the audited one;
+    `rewritten` says that some method of the release may show other queries than were asked, and
+    `rewritten_later` that one of the later ones may.
     """
 
     release: pl.LazyFrame
@@ -29,6 +31,7 @@ class Evidence:
     truth: pl.LazyFrame | None = None
     later: tuple[str, ...] = ()
     rewritten: bool = False
+    rewritten_later: bool = False
 
 
 @dataclass(frozen=True)

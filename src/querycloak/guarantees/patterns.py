@@ -95,12 +95,20 @@ def never(reason: str, test: Test) -> Audit:
     """Promise that no released query passes a test."""
 
     def run(evidence: Evidence) -> str:
-        distinct = evidence.release.select("query").unique().drop_nulls().collect().to_series()
+        shown = _queries(evidence)
+        distinct = shown.select("query").unique().drop_nulls().collect().to_series()
         bad = [text for text in distinct.to_list() if test(text)]
-        rows = evidence.release.filter(pl.col("query").is_in(bad))
+        rows = shown.filter(pl.col("query").is_in(bad))
         return faults(rows, f"show a query with {reason}") if bad else ""
 
     return Audit(f"no released query has {reason}", run)
+
+
+def _queries(evidence: Evidence) -> pl.LazyFrame:
+    """Leave out the rows where a method put a category in the query's place: nobody typed that."""
+    if evidence.rewritten_later and "category" in evidence.release.collect_schema().names():
+        return evidence.release.filter(pl.col("query").ne_missing(pl.col("category")))
+    return evidence.release
 
 
 def none_of(tests: Mapping[str, Test]) -> tuple[Audit, ...]:

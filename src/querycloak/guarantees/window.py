@@ -34,12 +34,15 @@ def askers_within(group: IntArray, user: IntArray, time: IntArray, span: int) ->
 def _events(evidence: Evidence, level: int | None) -> pl.DataFrame:
     """Give every event as `group, user, time, row`, the group being the query or a cut category."""
     assert evidence.original is not None
+    original = evidence.original
     if level is None:
         group = pl.col("query")
     else:
+        search = pl.col("category").sort_by("row").first().over("user", "query", "time")
+        original = original.with_columns(category=search)  # one search has one category: its first row's
         deep = pl.col("category").str.count_matches("/", literal=True) + 1 >= level
         group = pl.when(deep).then(pl.col("category").str.split("/").list.head(level).list.join("/"))
-    events = replayed(evidence.original).select("row", "read", "user", "time", group=group)
+    events = replayed(original).select("row", "read", "user", "time", group=group)
     return events.filter(pl.col("group").is_not_null()).sort("group", "read").collect()
 
 
@@ -56,7 +59,7 @@ def _in_company(z: int, span: int, levels: int, evidence: Evidence) -> str:
     """Look each released text up among the queries, then among the categories of each level."""
     original = evidence.original
     assert original is not None
-    if evidence.later and evidence.rewritten:
+    if evidence.rewritten_later:
         raise NotCheckable("a later method of this release rewrites queries")
     shown = traced(evidence).select("released_row", "query", "original_row")
     has_categories = "category" in original.collect_schema().names()

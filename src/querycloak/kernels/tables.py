@@ -103,3 +103,72 @@ class PairTable:
         table.reserve(int(first.size))
         _refill(first, second, np.ones(first.size, np.uint8), value, *table.arrays)
         return table
+
+
+@njit(inline="always")
+def seat(cells, key):  # type: ignore[no-untyped-def]
+    """Give the row of a table of counts that holds a key, or the free one where it belongs."""
+    mask = cells.shape[0] - 1
+    x = np.uint64(key) * _M1
+    row = np.int64(x >> np.uint64(32)) & mask
+    while cells[row, 1] != 0 and cells[row, 0] != key:
+        row = (row + 1) & mask
+    return row
+
+
+@njit(inline="always")
+def unseat(cells, row):  # type: ignore[no-untyped-def]
+    """Empty a row of a table of counts and move later ones up."""
+    mask = cells.shape[0] - 1
+    gap, probe = row, row
+    while True:
+        probe = (probe + 1) & mask
+        if cells[probe, 1] == 0:
+            break
+        x = np.uint64(cells[probe, 0]) * _M1
+        home = np.int64(x >> np.uint64(32)) & mask
+        if ((probe - home) & mask) >= ((probe - gap) & mask):
+            cells[gap, 0], cells[gap, 1] = cells[probe, 0], cells[probe, 1]
+            gap = probe
+    cells[gap, 1] = 0
+
+
+@njit(cache=True, nogil=True)
+def _reseat(cells, larger):  # type: ignore[no-untyped-def]
+    for i in range(cells.shape[0]):
+        if cells[i, 1] != 0:
+            row = seat(larger, cells[i, 0])
+            larger[row, 0], larger[row, 1] = cells[i, 0], cells[i, 1]
+
+
+class CountTable:
+    """A growing table key -> count above nought, a pair of cells side by side for the cache's sake."""
+
+    SMALLEST = 1 << 10
+
+    def __init__(self) -> None:
+        self.cells = np.zeros((self.SMALLEST, 2), np.int64)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.cells[:, 1]))
+
+    def reserve(self, more: int) -> None:
+        """Make room for so many further keys."""
+        needed = 2 * (len(self) + more)
+        if needed > self.cells.shape[0]:
+            larger = np.zeros((1 << int(needed - 1).bit_length(), 2), np.int64)
+            _reseat(self.cells, larger)
+            self.cells = larger
+
+    def items(self) -> npt.NDArray[np.int64]:
+        """Give (key, count) rows in the order of keys."""
+        held: npt.NDArray[np.int64] = self.cells[self.cells[:, 1] != 0]
+        return held[np.argsort(held[:, 0])]
+
+    @classmethod
+    def of(cls, items: npt.NDArray[np.int64]) -> CountTable:
+        """Build a table that holds these rows."""
+        table = cls()
+        table.reserve(len(items))
+        _reseat(items, table.cells)
+        return table

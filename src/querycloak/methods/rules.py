@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -54,6 +55,7 @@ class Rules(Protector):
     name = "rules"
     reads = frozenset({"user", "query"})
     rewrites = frozenset({"user"})
+    holds = False
 
     @dataclass(frozen=True, kw_only=True)
     class Settings(declared.Settings):
@@ -73,6 +75,10 @@ class Rules(Protector):
         max_letters: int = setting(80, kind=int, at_least=1, help="drop queries of more letters")
         phrases: str = setting("", kind=str, help="a file of further words and phrases to drop, one a line")
         labels: str = labels_setting()  # type: ignore[assignment]
+
+        def as_dict(self) -> dict[str, Any]:
+            """Name the file of phrases without its folder: a certificate travels."""
+            return super().as_dict() | {"phrases": Path(self.phrases).name}
 
     settings: Settings
 

@@ -43,6 +43,8 @@ class ZAnonymity(Protector):
     name = "z-anonymity"
     reads = frozenset({"user", "query", "time", "category"})
     needs = frozenset({"user", "query", "time"})
+    holds = False
+    wants_order = True
     rewrites = frozenset({"user", "query", "category"})
 
     @dataclass(frozen=True, kw_only=True)
@@ -105,7 +107,9 @@ class ZAnonymity(Protector):
         keys = self._keys_of(batch)
         time = np.where(batch.time == NO_TIME, self._clock[0], batch.time)
         cuts = range(0, len(batch), CHUNK)
-        parts = [self._expose(keys[i : i + CHUNK], batch.user[i : i + CHUNK], time[i : i + CHUNK]) for i in cuts]
+        parts = [
+            self._expose(keys[i : i + CHUNK], batch.user[i : i + CHUNK], time[i : i + CHUNK]) for i in cuts
+        ]
         chosen = np.concatenate([np.empty(0, np.int64), *parts])
         self.drop(batch.row[chosen < 0], "too few people asked the same within the window")
         shown = self._generalised(batch, chosen)[chosen >= 0]

@@ -3,6 +3,7 @@
 A plugin's own tests run them all with a few lines:
 
     @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+    @settings(deadline=None)  # the first call compiles
     @given(log=logs(), at=cuts())
     def test_my_method_conforms(check, log, at):
         run_check(check, MyMethod, log, at)

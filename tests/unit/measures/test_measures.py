@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from querycloak import measures
 from querycloak.measures.distributions import largest_tree_emd
 from querycloak.measures.marketing import terms
-from querycloak.measures.on_logs import JensenShannon, NotApplicable, Pair, ReleaseRate, Retention, TopPreserved, TreeEmd
+from querycloak.measures.on_logs import (
+    JensenShannon,
+    NotApplicable,
+    Pair,
+    ReleaseRate,
+    Retention,
+    TopPreserved,
+    TreeEmd,
+)
 
 weights = st.lists(st.floats(0.001, 100), min_size=1, max_size=8)
 
@@ -24,7 +32,11 @@ def test_jensen_shannon_by_hand():
     assert measures.jensen_shannon([1, 1], [1, 0]) == pytest.approx(by_hand)
 
 
-@given(pair=weights.flatmap(lambda p: st.tuples(st.just(p), st.lists(st.floats(0.001, 100), min_size=len(p), max_size=len(p)))))
+@given(
+    pair=weights.flatmap(
+        lambda p: st.tuples(st.just(p), st.lists(st.floats(0.001, 100), min_size=len(p), max_size=len(p)))
+    )
+)
 def test_jensen_shannon_agrees_with_scipy(pair):
     from scipy.spatial.distance import jensenshannon
 
@@ -33,7 +45,9 @@ def test_jensen_shannon_agrees_with_scipy(pair):
     assert measures.jensen_shannon(p, q) == pytest.approx(measures.jensen_shannon(q, p))
 
 
-@pytest.mark.parametrize(("p", "q"), [([1], [1, 2]), ([0, 0], [1, 1]), ([-1, 2], [1, 1]), ([math.nan, 1], [1, 1])])
+@pytest.mark.parametrize(
+    ("p", "q"), [([1], [1, 2]), ([0, 0], [1, 1]), ([-1, 2], [1, 1]), ([math.nan, 1], [1, 1])]
+)
 def test_jensen_shannon_refuses_what_is_no_distribution(p, q):
     with pytest.raises(ValueError):
         measures.jensen_shannon(p, q)
@@ -91,7 +105,10 @@ def test_terms_split_at_everything_but_letters_and_digits():
 def test_retention_by_hand():
     original = {"u": ["red shoes", "shoes"], "v": ["blue hat"]}
     released = {"u": ["shoes", "shoes"], "v": []}
-    ads = {"shoes": {"bid": 2.0, "impressions": 10.0, "clicks": 1.0}, "hat": {"bid": 4.0, "impressions": 0.0, "clicks": None}}
+    ads = {
+        "shoes": {"bid": 2.0, "impressions": 10.0, "clicks": 1.0},
+        "hat": {"bid": 4.0, "impressions": 0.0, "clicks": None},
+    }
     found = measures.retention(original, released, ads)
     assert found["distinct_terms"] == pytest.approx(25)
     assert found["log_size"] == pytest.approx(100 * 2 / 5)
@@ -105,7 +122,11 @@ def test_retention_by_hand():
 
 def _pair(**changes):
     original = pl.DataFrame(
-        {"user": ["u", "u", "v"], "query": ["red shoes", "shoes", "hat"], "category": ["Shopping/Shoes", "Shopping/Shoes", "Home"]}
+        {
+            "user": ["u", "u", "v"],
+            "query": ["red shoes", "shoes", "hat"],
+            "category": ["Shopping/Shoes", "Shopping/Shoes", "Home"],
+        }
     )
     return Pair(original, original.head(2).with_columns(**changes))
 
@@ -113,7 +134,9 @@ def _pair(**changes):
 def test_measures_on_logs_agree_with_the_plain_functions():
     pair = _pair()
     assert ReleaseRate()(pair) == pytest.approx(2 / 3)
-    assert TreeEmd()(pair)["distance"] == pytest.approx(measures.tree_emd({"Shopping/Shoes": 2, "Home": 1}, {"Shopping/Shoes": 2}))
+    assert TreeEmd()(pair)["distance"] == pytest.approx(
+        measures.tree_emd({"Shopping/Shoes": 2, "Home": 1}, {"Shopping/Shoes": 2})
+    )
     assert JensenShannon()(pair)["topics"] == pytest.approx(measures.jensen_shannon([2, 1], [2, 0]))
     assert TopPreserved()(pair)["queries_10"] == pytest.approx(2 / 3)
     plain = measures.retention({"u": ["red shoes", "shoes"], "v": ["hat"]}, {"u": ["red shoes", "shoes"]})

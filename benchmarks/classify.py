@@ -1,0 +1,141 @@
+"""How fast and how right the classifiers are.
+
+Usage: python benchmarks/classify.py             speed on made-up queries
+       python benchmarks/classify.py --accuracy  accuracy on the labelled set, with the confusion at level 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "src")]
+
+from querycloak.errors import MissingExtra  # noqa: E402
+from querycloak.topics.classify import CONFIDENT, HOW, Lexical, Linguistic  # noqa: E402
+
+LABELLED = HERE.parent / "tests" / "data" / "topics" / "labelled.csv"
+
+
+def made_up(size: int, seed: int = 7) -> list[str]:
+    """Put together distinct queries from the lexicon's phrases, a third misspelt or of unknown words."""
+    draw, words = random.Random(seed), Lexical().examples.texts
+    queries: dict[str, None] = {}
+    while len(queries) < size:
+        query = " ".join(draw.choices(words, k=draw.choice((1, 1, 2))))
+        at, kind = draw.randrange(len(query)), draw.random()
+        if kind < 0.2:
+            query = query[:at] + draw.choice("aeiorstn") + query[at + 1 :]
+        elif kind < 0.35:
+            query = "".join(draw.choices("bdgklmnprstaeiou", k=draw.randint(5, 10))) + draw.choice(
+                ("", ".com")
+            )
+        queries[query + f" {draw.randrange(100)}" * (draw.random() < 0.3)] = None
+    return list(queries)
+
+
+def measure(queries: Sequence[str]) -> dict[str, Any]:
+    """Time loading, known words alone, and the whole chain, in distinct queries per second."""
+    import polars as pl
+
+    begin = time.perf_counter()
+    classifier = Lexical()
+    classifier.classify(["warm up", "wrmup qqzx"])
+    loaded = time.perf_counter()
+    texts = pl.Series(list(queries), dtype=pl.String)
+    classifier.by_words(texts)
+    middle = time.perf_counter()
+    answer = classifier.classify(texts)
+    end = time.perf_counter()
+    return {
+        "load_seconds": loaded - begin,
+        "lexical_per_second": len(queries) / (middle - loaded),
+        "whole_per_second": len(queries) / (end - middle),
+        "answered": float(np.mean(answer.category >= 0)),
+        "confident": float(np.mean(answer.confidence >= CONFIDENT)),
+        "how": {
+            name: float(np.mean(answer.how == i)) for i, name in enumerate(HOW) if (answer.how == i).any()
+        },
+    }
+
+
+def labelled(split: str) -> list[tuple[str, str]]:
+    """Read one half of the labelled set."""
+    with LABELLED.open(encoding="utf-8", newline="") as file:
+        return [(row["query"], row["category"]) for row in csv.DictReader(file) if row["split"] == split]
+
+
+def accuracy(classifier: Any, split: str = "dev") -> dict[str, Any]:
+    """Compare answers with labels: shares right at level 1 and 2, and level-1 confusion counts."""
+    rows = labelled(split)
+    answer = classifier.classify([query for query, _ in rows])
+    given = [classifier.taxonomy.path(node).split("/") if node >= 0 else [""] for node in answer.category]
+    wanted = [category.split("/") for _, category in rows]
+    right = np.array([g[0] == w[0] for g, w in zip(given, wanted, strict=True)])
+    domain = np.array([g[:2] == w[:2] for g, w in zip(given, wanted, strict=True)])
+    sure = answer.confidence >= CONFIDENT
+    return {
+        "n": len(rows),
+        "level1": float(right.mean()),
+        "level2": float(domain.mean()),
+        "answered": float((answer.category >= 0).mean()),
+        "confident": float(sure.mean()),
+        "precision_when_confident": float(right[sure].mean()) if sure.any() else float("nan"),
+        "confusion": Counter((w[0], g[0]) for g, w in zip(given, wanted, strict=True)),
+    }
+
+
+def mappers() -> dict[str, Any]:
+    """Make every mapper that this machine can run."""
+    made: dict[str, Any] = {"lexical": Lexical(), "lexical, no embeddings": Lexical(embeddings=False)}
+    try:
+        made["linguistic"] = Linguistic()
+    except MissingExtra as missing:
+        print(f"linguistic left out: {missing.message}")
+    return made
+
+
+def print_confusion(confusion: Counter[tuple[str, str]]) -> None:
+    """Print rows of true topics against columns of answers."""
+    topics = sorted({true for true, _ in confusion})
+    given = [*topics, *sorted({name for _, name in confusion} - set(topics))]
+    print(f"{'true / given':12}" + "".join(f"{name[:4]:>5}" for name in given))
+    for true in topics:
+        print(f"{true:12}" + "".join(f"{confusion[true, name] or '.':>5}" for name in given))
+
+
+def report_accuracy() -> None:
+    """Print accuracy of every mapper on both halves, and the confusion on the test half."""
+    for name, classifier in mappers().items():
+        for split in ("dev", "test"):
+            found = accuracy(classifier, split)
+            line = {key: round(value, 3) for key, value in found.items() if key != "confusion"}
+            print(f"{name:24}{split:5}", line)
+        print_confusion(found["confusion"])
+
+
+def main() -> None:
+    """Print speed, or accuracy if asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--accuracy", action="store_true")
+    parser.add_argument("--queries", type=int, default=200_000)
+    asked = parser.parse_args()
+    if asked.accuracy:
+        report_accuracy()
+    else:
+        for key, value in measure(made_up(asked.queries)).items():
+            print(f"{key:20} {value}")
+
+
+if __name__ == "__main__":
+    main()

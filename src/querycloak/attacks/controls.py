@@ -1,0 +1,54 @@
+"""Two controls: one that must always be right, and the least that anyone can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from querycloak import settings as declared
+from querycloak.attacks.finding import NotApplicable
+from querycloak.attacks.protocol import Attack, AttackerView, Attribution
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoSettings(declared.Settings):
+    """Nothing to set."""
+
+
+class Copy(Attack):
+    """Copies the truth, so it must score 100 %: if it does not, scoring is at fault.
+
+    The runner lets this very class, and no other, in through `peek`.
+    """
+
+    name = "copy"
+    game = "control"
+    Settings = NoSettings
+    needs = frozenset[str]()
+    _answers: pl.Series | None = None
+
+    def peek(self, answers: pl.Series) -> None:
+        """Take the right answers."""
+        self._answers = answers
+
+    def guess(self, view: AttackerView) -> Attribution:
+        """Say what `peek` was told."""
+        if self._answers is None:
+            raise NotApplicable("there is no truth to copy")
+        return Attribution(self._answers)
+
+
+class Guess(Attack):
+    """Says the most frequent label for every row: the floor that a real attack must rise above."""
+
+    name = "guess"
+    game = "control"
+    Settings = NoSettings
+    needs = frozenset({"user"})
+
+    def guess(self, view: AttackerView) -> Attribution:
+        """Find the most frequent label; of equals, the first by name."""
+        counts = view.release["user"].drop_nulls().value_counts(name="rows")
+        best = counts.sort("rows", "user", descending=[True, False])["user"].first()
+        return Attribution(pl.repeat(best, view.release.height, dtype=pl.String, eager=True))

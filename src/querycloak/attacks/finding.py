@@ -1,0 +1,54 @@
+"""What an attack achieved, in numbers that name nobody."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from querycloak.attacks.protocol import Game
+
+Unit = Literal["record", "user", "pair", "concept"]
+
+
+class NotApplicable(Exception):
+    """Raised when an attack has nothing to work on in a release; the text says why, and shows no cell."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How often an attack was right, how sure that number is, and whether a stated bound still stands.
+
+    `success` is a share of `n` units, with a 95 % interval from `low` to `high`. `median_user` and
+    `worst_decile_user` tell how it falls on people: half of them fare worse than the one, a tenth
+    worse than the other. An attack that could not run has `not_applicable` and no numbers.
+    """
+
+    attack: str
+    game: Game
+    unit: Unit
+    success: float | None = None
+    low: float | None = None
+    high: float | None = None
+    bound: float | None = None
+    n: int = 0
+    seconds: float = 0.0
+    median_user: float | None = None
+    worst_decile_user: float | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    not_applicable: str | None = None
+
+    @property
+    def holds(self) -> bool | None:
+        """Say whether the interval reaches down to the bound; without a bound there is nothing to say."""
+        return reaches_down_to(self.bound, self.low)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the finding as plain values, for `--json` and certificates."""
+        values = asdict(self)
+        order = ("attack", "game", "unit", "success", "low", "high", "bound")
+        return {name: values.pop(name) for name in order} | {"holds": self.holds} | values
+
+
+def reaches_down_to(bound: float | None, low: float | None) -> bool | None:
+    """Say whether an interval that starts at `low` does not lie wholly above the bound."""
+    return None if bound is None or low is None else low <= bound

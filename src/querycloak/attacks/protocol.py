@@ -1,0 +1,91 @@
+"""What an attack gets and gives: a view of the release, and guesses. No attack ever sees the truth."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from querycloak import settings as declared
+
+Game = Literal["attribution", "linkage", "identification", "control"]
+
+
+@dataclass(frozen=True)
+class AttackerView:
+    """What an attacker has: the release, its certificate, and what else the attack says it knows.
+
+    `release` has the canonical columns that were released, in the order of release, and
+    `released_row`. `knowledge` holds what the runner gives to attacks that declare it in `knows`.
+    """
+
+    release: pl.DataFrame
+    certificate: Mapping[str, Any]
+    knowledge: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+
+    def setting(self, name: str, default: Any = None) -> Any:
+        """Give a public setting of the release's methods, as the certificate states it."""
+        for part in reversed(self.certificate.get("methods", [])):
+            if name in part["settings"]:
+                return part["settings"][name]
+        return default
+
+    def method(self) -> str:
+        """Name the last method that gives labels, or the last of all."""
+        names = [part["method"] for part in self.certificate.get("methods", [])]
+        labelling = [name for name in names if name in ("swap", "cohort")]
+        return str((labelling or names or [""])[-1])
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """A guess for each released row: the label of its author, as text; none where null."""
+
+    guess: pl.Series
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Linkage:
+    """For pairs of released rows: how sure the attack is that one person wrote both."""
+
+    first: npt.NDArray[np.int64]
+    second: npt.NDArray[np.int64]
+    score: npt.NDArray[np.float64]
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Identification:
+    """For each target: the released rows thought to be the target's, or the label thought to be hers."""
+
+    target: pl.Series
+    guess: pl.Series
+    candidates: npt.NDArray[np.int64] | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class Attack(ABC):
+    """Looks at a release and guesses."""
+
+    name: ClassVar[str]
+    game: ClassVar[Game]
+    Settings: ClassVar[type[declared.Settings]]
+    #: What an attacker must know beside the release, from what `attack` can give: see `run.KNOWLEDGE`.
+    knows: ClassVar[frozenset[str]] = frozenset()
+    #: Columns of the release without which the attack cannot work.
+    needs: ClassVar[frozenset[str]] = frozenset({"user", "query"})
+    #: Whether it runs when no attack is named.
+    fast: ClassVar[bool] = True
+
+    def __init__(self, settings: declared.Settings) -> None:
+        self.settings = settings
+
+    @abstractmethod
+    def guess(self, view: AttackerView) -> Attribution | Linkage | Identification:
+        """Guess from what an attacker sees."""

@@ -1,0 +1,222 @@
+"""Algorithm 1 on integers: per category a stretch of held records beside a bag of user tokens.
+
+Each category owns a stretch of one pool. Held records and tokens fill it side by side, since each
+arrival adds one of both and each release takes one of both. What is taken out is replaced by the last,
+so every step costs the same however much is held. A table (category, user) -> tokens tells how many
+different users are present. A category that has waited too long hands everything to its parent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from querycloak.kernels.draws import high_below, low_below
+from querycloak.kernels.siphash import siphash
+from querycloak.kernels.tables import seat, unseat
+
+#: Fields of a category: its key; where its stretch starts, how long it is, how full; different users;
+#: draws so far; its parent and level; since when it has waited, in arrivals of its branch; the next in the
+#: ring of its branch. A branch's top category also has the branch's clock and the place of the round.
+KEY, START, ROOM, HELD, USERS, DRAWS, PARENT, LEVEL, SINCE, NEXT, CLOCK, CURSOR = range(12)
+FIELDS = 12
+#: Columns of the pool: the record, its user, and a token (which belongs to no record).
+RECORD, ORIGIN, TOKEN = range(3)
+#: What `ends` counts: the pool's end, releases.
+POOL, RELEASES = range(2)
+#: Users are numbered below this, so that a category and a user make one key.
+MOST_USERS = 1 << 36
+#: After so many rejected tokens the rest is counted through, which draws from the same distribution.
+_PATIENCE = 32
+
+
+@njit(cache=True, nogil=True)
+def _make_room(pool, categories, c, free, ends):  # type: ignore[no-untyped-def]
+    """Move a full category to a stretch twice as long; stretches are used again by size."""
+    size = 0
+    while (np.int64(4) << size) <= categories[c, ROOM]:
+        size += 1
+    start = free[size]
+    if start >= 0:
+        free[size] = pool[start, RECORD]
+    else:
+        start = ends[POOL]
+        ends[POOL] += np.int64(4) << size
+        if ends[POOL] > pool.shape[0]:
+            larger = np.empty((max(ends[POOL], 2 * pool.shape[0]), 3), np.int64)
+            larger[: pool.shape[0]] = pool
+            pool = larger
+    old = categories[c, START]
+    pool[start : start + categories[c, HELD]] = pool[old : old + categories[c, HELD]]
+    if categories[c, ROOM] > 0:
+        pool[old, RECORD] = free[size - 1]
+        free[size - 1] = old
+    categories[c, START], categories[c, ROOM] = start, np.int64(4) << size
+    return pool
+
+
+@njit(inline="always")
+def _add_token(user, count, c, distinct, tokens, pool, categories):  # type: ignore[no-untyped-def]
+    """Put a user's token into the bag: every token, or (`distinct`) one entry for all of a user's."""
+    key = c * MOST_USERS + user
+    row = seat(tokens, key)
+    fresh = tokens[row, 1] == 0
+    tokens[row, 0] = key
+    tokens[row, 1] += count
+    if not distinct:
+        pool[categories[c, START] + categories[c, HELD], TOKEN] = user
+    elif fresh:
+        pool[categories[c, START] + categories[c, USERS], TOKEN] = user
+    if fresh:
+        categories[c, USERS] += 1
+
+
+@njit(inline="always")
+def _word(k0, k1, categories, c):  # type: ignore[no-untyped-def]
+    word = siphash(k0, k1, np.uint64(categories[c, KEY]), np.uint64(categories[c, DRAWS]))
+    categories[c, DRAWS] += 1
+    return word
+
+
+@njit(cache=True, nogil=True)
+def _another_token(k0, k1, origin, distinct, tokens, pool, categories, c):  # type: ignore[no-untyped-def]
+    """Choose an entry of the bag that is not the origin's, after the first choice was."""
+    start = categories[c, START]
+    size = categories[c, USERS] if distinct else categories[c, HELD]
+    for _ in range(_PATIENCE):
+        place = low_below(_word(k0, k1, categories, c), size)
+        if pool[start + place, TOKEN] != origin:
+            return place
+    own = tokens[seat(tokens, c * MOST_USERS + origin), 1]
+    if distinct:
+        own = min(own, 1)
+    wanted = low_below(_word(k0, k1, categories, c), size - own)
+    place = np.int64(-1)
+    while wanted >= 0:
+        place += 1
+        if pool[start + place, TOKEN] != origin:
+            wanted -= 1
+    return place
+
+
+@njit(inline="always")
+def _take_token(taken, c, distinct, tokens, pool, categories):  # type: ignore[no-untyped-def]
+    """Take one token out of the bag and give its user."""
+    start = categories[c, START]
+    label = pool[start + taken, TOKEN]
+    row = seat(tokens, c * MOST_USERS + label)
+    tokens[row, 1] -= 1
+    gone = tokens[row, 1] == 0
+    if gone:
+        tokens[row, 1] = 1  # a row must look taken while the others move up
+        unseat(tokens, row)
+        categories[c, USERS] -= 1
+    if not distinct:
+        pool[start + taken, TOKEN] = pool[start + categories[c, HELD] - 1, TOKEN]
+    elif gone:
+        pool[start + taken, TOKEN] = pool[start + categories[c, USERS], TOKEN]
+    return label
+
+
+@njit(cache=True, nogil=True)
+def _let_go(k, k0, k1, now, c, distinct, tokens, pool, categories, ends, out):  # type: ignore[no-untyped-def]
+    """While more than k different users are present, release a random record to another's token."""
+    while categories[c, USERS] > k:
+        start = categories[c, START]
+        word = _word(k0, k1, categories, c)
+        place = start + high_below(word, categories[c, HELD])
+        origin = pool[place, ORIGIN]
+        taken = low_below(word, categories[c, USERS] if distinct else categories[c, HELD])
+        if pool[start + taken, TOKEN] == origin:
+            taken = _another_token(k0, k1, origin, distinct, tokens, pool, categories, c)
+        n = ends[RELEASES]
+        out[n, 0], out[n, 2], out[n, 3] = pool[place, RECORD], now, categories[c, LEVEL]
+        out[n, 1] = _take_token(taken, c, distinct, tokens, pool, categories)
+        ends[RELEASES] += 1
+        last = start + categories[c, HELD] - 1
+        pool[place, RECORD], pool[place, ORIGIN] = pool[last, RECORD], pool[last, ORIGIN]
+        categories[c, HELD] -= 1
+
+
+@njit(cache=True, nogil=True)
+def promote(c, distinct, tokens, pool, categories, free, ends):  # type: ignore[no-untyped-def]
+    """Hand all records and tokens of a category to its parent."""
+    parent = categories[c, PARENT]
+    bag = categories[c, USERS] if distinct else categories[c, HELD]
+    for i in range(categories[c, HELD]):
+        if categories[parent, HELD] == categories[parent, ROOM]:
+            pool = _make_room(pool, categories, parent, free, ends)
+        last, place = categories[parent, START] + categories[parent, HELD], categories[c, START] + i
+        pool[last, RECORD], pool[last, ORIGIN] = pool[place, RECORD], pool[place, ORIGIN]
+        if i < bag:
+            user = pool[place, TOKEN]
+            row = seat(tokens, c * MOST_USERS + user)
+            count = tokens[row, 1] if distinct else np.int64(1)
+            if tokens[row, 1] == count:
+                unseat(tokens, row)
+            else:
+                tokens[row, 1] -= count
+            _add_token(user, count, parent, distinct, tokens, pool, categories)
+        categories[parent, HELD] += 1
+    categories[c, HELD] = categories[c, USERS] = 0
+    return pool
+
+
+@njit(cache=True, nogil=True)
+def _look_after(k, k0, k1, now, top, distinct, patience, tokens, pool, categories, free, ends, out):  # type: ignore[no-untyped-def]
+    """Look at one category of a branch, the next of its ring; hand it on if it has waited too long."""
+    c = categories[top, CURSOR]
+    categories[top, CURSOR] = categories[c, NEXT]
+    waited = categories[top, CLOCK] - categories[c, SINCE]
+    if c != top and categories[c, HELD] > 0 and waited > patience:
+        parent = categories[c, PARENT]
+        if categories[parent, HELD] == 0:
+            categories[parent, SINCE] = categories[top, CLOCK]
+        pool = promote(c, distinct, tokens, pool, categories, free, ends)
+        if categories[parent, USERS] > k:
+            categories[parent, SINCE] = categories[top, CLOCK]
+            _let_go(k, k0, k1, now, parent, distinct, tokens, pool, categories, ends, out)
+    return pool
+
+
+@njit(cache=True, nogil=True)
+def swap(  # type: ignore[no-untyped-def]
+    k, k0, k1, distinct, patience, category, top, user, record, tokens, pool, categories, free, ends, out
+):  # fmt: skip
+    """Take arrivals in; write (record, token, arrival, level) of each release to `out`; give the pool back.
+
+    With `patience`, a category that has let nothing go for so many arrivals of its branch (`top`) hands
+    everything to its parent.
+    """
+    for i in range(user.size):
+        c = category[i]
+        if categories[c, HELD] == categories[c, ROOM]:
+            pool = _make_room(pool, categories, c, free, ends)
+        last = categories[c, START] + categories[c, HELD]
+        pool[last, RECORD], pool[last, ORIGIN] = record[i], user[i]
+        _add_token(user[i], np.int64(1), c, distinct, tokens, pool, categories)
+        categories[c, HELD] += 1
+        full = categories[c, USERS] > k
+        if patience:
+            categories[top[i], CLOCK] += 1
+            if full or categories[c, HELD] == 1:
+                categories[c, SINCE] = categories[top[i], CLOCK]
+        if full:
+            _let_go(k, k0, k1, i, c, distinct, tokens, pool, categories, ends, out)
+        if patience:
+            pool = _look_after(
+                k, k0, k1, i, top[i], distinct, patience, tokens, pool, categories, free, ends, out
+            )
+    return pool
+
+
+@njit(cache=True, nogil=True)
+def roll_up(order, k, k0, k1, distinct, tokens, pool, categories, free, ends, out):  # type: ignore[no-untyped-def]
+    """At the end hand every category to its parent, in this order, and let go what then may go."""
+    for c in order:
+        if categories[c, HELD] > 0 and categories[c, PARENT] >= 0:
+            pool = promote(c, distinct, tokens, pool, categories, free, ends)
+            parent = categories[c, PARENT]
+            if categories[parent, USERS] > k:
+                _let_go(k, k0, k1, -1, parent, distinct, tokens, pool, categories, ends, out)
+    return pool

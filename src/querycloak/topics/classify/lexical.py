@@ -1,0 +1,152 @@
+"""The default classifier: known phrases and the look of words, then form, clicked address and meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from querycloak.kernels import phrases as kernel
+from querycloak.topics.classify import confidence, navigational
+from querycloak.topics.classify.embedding import Embedding
+from querycloak.topics.classify.examples import Examples, examples
+from querycloak.topics.classify.index import Index, tree_arrays
+from querycloak.topics.classify.letters import Letters
+from querycloak.topics.classify.normalise import plain, split
+from querycloak.topics.classify.reader import Reader, Reading
+from querycloak.topics.classify.result import HOW, Classified, FloatArray, IntArray, Texts, Urls
+from querycloak.topics.taxonomy import Taxonomy, load
+
+HEAD, TAIL, OTHER = 1.25, 0.7, 0.9  # what a phrase counts by its place
+LONGER = np.array([1.0, 1.0, 1.6, 2.2, 2.6])  # by the number of its words
+PHRASES, LETTERS, MEANING = 3.5, 0.7, 0.2  # what each kind of evidence counts beside the others
+UNSURE = 0.75  # below this probability, meaning is asked too
+_PLACES = (HEAD, TAIL, OTHER, LONGER)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Queries in plain form, as words, and what their letters say about each topic."""
+
+    texts: pl.Series
+    reading: Reading
+    prior: FloatArray
+    readable: Any
+
+    def only(self, rows: IntArray) -> _Asked:
+        """Give some of the queries."""
+        return _Asked(self.texts[rows], self.reading.only(rows), self.prior[rows], self.readable[rows])
+
+
+class Lexical:
+    """Maps queries to categories by the words that the taxonomy knows."""
+
+    def __init__(self, taxonomy: Taxonomy | None = None, *, embeddings: bool | None = None) -> None:
+        self.taxonomy = taxonomy or load()
+        self._index = Index(self.taxonomy)
+        self._reader = Reader(self._index.vocabulary)
+        self._tree = tree_arrays(self.taxonomy)
+        self._embeddings = Embedding.installed() if embeddings is None else embeddings
+
+    @cached_property
+    def examples(self) -> Examples:
+        """The lexicon's phrases, which the models of letters and of meaning learn from."""
+        return examples(self.taxonomy)
+
+    @cached_property
+    def _letters(self) -> Letters:
+        return Letters(self.examples)
+
+    @cached_property
+    def _meaning(self) -> Embedding:
+        return Embedding(self.examples)
+
+    def classify(self, queries: Texts | pl.Series, urls: Urls | pl.Series | None = None) -> Classified:
+        """Answer each query; the answer depends on that query and address alone."""
+        texts = _series(queries)
+        asked = self._ask(texts)
+        answer = self._decide(asked, "letters")
+        self._by_form(texts, answer)
+        if self._embeddings and self.examples.texts:
+            self._by_meaning(asked, answer)
+        if urls is not None:
+            self._by_url(_series(urls), answer)
+        return answer
+
+    def by_words(self, queries: pl.Series) -> Classified:
+        """Answer by words and letters alone."""
+        return self._decide(self._ask(queries), "letters")
+
+    def evidence(self, text: str) -> tuple[IntArray, FloatArray]:
+        """Give the nodes that a text's known phrases speak for, and how strongly."""
+        reading = self._reader.read(split(plain(_series([text]))))
+        end = int(reading.bounds[1])
+        nodes, scores = kernel.evidence(reading.arrays, 0, end, self._index.arrays, _PLACES)
+        return nodes, scores
+
+    def _ask(self, queries: pl.Series) -> _Asked:
+        texts = plain(queries)
+        prior, readable = self._letters.evidence(texts, self._tree[1])
+        return _Asked(texts, self._reader.read(split(texts)), prior * LETTERS, readable)
+
+    def _decide(self, asked: _Asked, otherwise: str) -> Classified:
+        """Choose a topic by all evidence, and inside it the deepest node that a phrase speaks for."""
+        topic, chance, node, corrected = kernel.decide(
+            asked.reading.arrays,
+            asked.reading.bounds,
+            self._index.arrays,
+            (*_PLACES, PHRASES),
+            self._tree,
+            asked.prior,
+        )
+        how = np.where(corrected, HOW.index("spelling"), HOW.index("lexical"))
+        how = np.where(node >= 0, how, HOW.index(otherwise))
+        how = np.where((node >= 0) | asked.readable, how, 0).astype(np.int8)
+        category = np.where(how == HOW.index(otherwise), topic, node)
+        return Classified(category, confidence.calibrate(chance, how), how)
+
+    def _by_form(self, texts: pl.Series, answer: Classified) -> None:
+        """Let a query that is an e-mail address or a number speak by that alone."""
+        paths = navigational.forms(texts)
+        for path in paths.unique().drop_nulls().to_list():
+            if path in self.taxonomy:
+                rows = (paths == path).fill_null(False).to_numpy()
+                answer.category[rows] = self.taxonomy.node(path)
+                answer.how[rows] = HOW.index("form")
+                answer.confidence[rows] = confidence.FORM
+
+    def _by_url(self, urls: pl.Series, answer: Classified) -> None:
+        rows = _weak(answer)
+        rows = rows[urls[rows].is_not_null().to_numpy()]
+        if rows.size:
+            found = self.by_words(navigational.address_words(urls[rows]))
+            known = np.flatnonzero(np.isin(found.how, _KNOWN))
+            sure = found.confidence[known] * confidence.URL
+            how = np.full(known.size, HOW.index("url"), np.int8)
+            answer.put(rows[known], Classified(found.category[known], sure, how))
+
+    def _by_meaning(self, asked: _Asked, answer: Classified) -> None:
+        """Ask the embeddings where words and letters leave doubt."""
+        doubtful = (answer.confidence < UNSURE) & np.isin(answer.how, [*_KNOWN, HOW.index("letters")])
+        rows = np.flatnonzero(doubtful)
+        if rows.size:
+            some = asked.only(rows)
+            meaning = MEANING * self._meaning.evidence(some.texts, self._tree[1])
+            whole = _Asked(some.texts, some.reading, some.prior + meaning, some.readable)
+            answer.put(rows, self._decide(whole, "embedding"))
+
+
+_KNOWN = [HOW.index("lexical"), HOW.index("spelling")]
+_GUESSED = [HOW.index("none"), HOW.index("letters"), HOW.index("embedding")]
+
+
+def _weak(answer: Classified) -> IntArray:
+    """Give the rows whose topic no known phrase speaks for."""
+    return np.flatnonzero(np.isin(answer.how, _GUESSED))
+
+
+def _series(texts: Any) -> pl.Series:
+    return texts if isinstance(texts, pl.Series) else pl.Series(list(texts), dtype=pl.String)

@@ -1,0 +1,1 @@
+"""The generated pages of the reference, one a module; each has `page() -> str`."""

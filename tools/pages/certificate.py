@@ -1,0 +1,124 @@
+"""`certificate.md`: every field of the certificate's schema, and what it means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+from pages.markdown import page as put_together
+from pages.markdown import table
+
+#: What each field means; a field of the schema without a meaning fails the generator.
+MEANING = {
+    "schema": "the version of this format",
+    "tool": "what made the release",
+    "tool.name": "always `querycloak`",
+    "tool.version": "its version",
+    "release": "the file that is certified",
+    "release.id": "a name for the release, drawn from its secret",
+    "release.source": "what `--source` said, or null",
+    "release.sha256": "the SHA-256 of the released file's bytes",
+    "release.layout": "format, columns and times of the file, so that `verify` reads it as it was written",
+    "methods": "one entry for each method, in the order in which they ran",
+    "methods[].method": "its name",
+    "methods[].settings": "every setting, defaults included",
+    "methods[].promise": "the promise in words, with these settings",
+    "methods[].does_not_protect_against": "what the promise leaves open",
+    "methods[].facts": "further figures that a method states about its mechanism",
+    "methods[].audit": "what the audit of this method found on the final release",
+    "methods[].checks": "every test of the audit",
+    "methods[].checks[].check": "what was tested",
+    "methods[].checks[].verdict": "its result",
+    "methods[].checks[].detail": "why, by counts and row numbers of the release; never a query or a user",
+    "lineage": "tests of every release: nothing made up, nothing shown twice, nothing changed on the way",
+    "lineage[].check": "what was tested",
+    "lineage[].verdict": "its result",
+    "lineage[].detail": "why, by counts and row numbers of the release",
+    "audit": "the sum of all checks: broken beats kept, kept beats not checkable",
+    "randomness": "where the secret came from",
+    "randomness.secret": "its origin; the secret itself is never written",
+    "randomness.reproducible": "whether the same secret can be had again",
+    "randomness.publishable": "false when made with `--seed`: anyone can recompute the draws",
+    "ledger": "the place of the release in its source's ledger, or null without `--source`",
+    "ledger.head": "the hash of the ledger's entry for this release",
+    "ledger.entry": "the number of that entry",
+    "ledger.earlier_releases_of_source": "how many releases of the same source came before",
+    "findings": "measured attacks; empty as long as there are none",
+    "signature": "only with `--sign`: a signature over everything else",
+    "signature.algorithm": "always `ed25519`",
+    "signature.public_key": "the key that signed; compare it with one that you trust",
+    "signature.value": "the signature, base64",
+}
+
+PRIVATE = (
+    ("schema", "the version of this format"),
+    ("created", "when, UTC"),
+    ("input_sha256", "the SHA-256 of the input file; null for standard input"),
+    ("rows_read", "data rows of the input"),
+    ("skipped", "bad rows by reason"),
+    ("released", "rows of the release"),
+    ("withheld", "good rows that are not in it"),
+    ("reasons", "searches that each method withheld, by reason"),
+)
+
+TRUTH = (
+    ("released_row", "a row of the release, from 0"),
+    ("original_row", "the data row of the input it came from, from 0, bad rows counted too"),
+    ("original_user", "who asked"),
+    ("released_after", "how many input rows had been read when it was let go"),
+)
+
+
+def schema() -> dict[str, Any]:
+    """Read the schema that `verify` checks against."""
+    return dict(json.loads(files("querycloak.schemas").joinpath("certificate-1.json").read_text("utf-8")))
+
+
+def kind_of(part: dict[str, Any]) -> str:
+    """Say in words what values a field takes."""
+    if "const" in part:
+        return f"`{part['const']}`"
+    if "enum" in part:
+        return ", ".join(f"`{value}`" for value in part["enum"])
+    kind = part.get("type", "any")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+def resolved(part: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+    """Follow a reference to a definition of the same schema."""
+    name = part.get("$ref", "").removeprefix("#/definitions/")
+    return dict(whole["definitions"][name]) if name else part
+
+
+def fields(part: dict[str, Any], whole: dict[str, Any], path: str = "") -> Iterator[tuple[str, str, str]]:
+    """List every field below a part of the schema: its path, its kind, whether it must be there."""
+    for name, given in part.get("properties", {}).items():
+        below, here = resolved(given, whole), f"{path}.{name}" if path else name
+        yield here, kind_of(below), "yes" if name in part.get("required", ()) else "no"
+        yield from fields(below, whole, here)
+        if "items" in below:
+            yield from fields(below["items"], whole, f"{here}[]")
+
+
+def page() -> str:
+    """Write the page."""
+    found = list(fields(schema(), schema()))
+    if unlike := {path for path, _, _ in found} ^ set(MEANING):
+        raise SystemExit(f"tools/pages/certificate.py: MEANING and the schema differ: {sorted(unlike)}")
+    rows = [(f"`{path}`", kind, must, MEANING[path]) for path, kind, must in found]
+    return put_together(
+        "# Certificate and truth",
+        "`protect -o OUT` writes `OUT.certificate.json`, the public part. It holds no query and no user, "
+        "and it may travel with the release.",
+        table(("field", "values", "required", "meaning"), rows),
+        "## The private part",
+        "`OUT.certificate.private.json`, readable by its owner only (mode 0600). Exact counts can tell "
+        "something about single people: do not publish it.",
+        table(("field", "meaning"), [(f"`{name}`", meaning) for name, meaning in PRIVATE]),
+        "## The truth file",
+        "`protect --truth FILE` writes Parquet, mode 0600. With it, anyone can undo the release: it is for "
+        "evaluation and audit, never for publication.",
+        table(("column", "meaning"), [(f"`{name}`", meaning) for name, meaning in TRUTH]),
+    )

@@ -1,0 +1,65 @@
+"""`errors.md`: every error with its exit status, and every reason why a row was left out."""
+
+from __future__ import annotations
+
+import inspect
+
+from pages.markdown import first_line, table
+from pages.markdown import page as put_together
+from querycloak import errors, io
+
+#: What a reader can do about each error; a code without advice fails the generator.
+ADVICE = {
+    "error": "The parent of all others. It is never raised itself.",
+    "usage": "Read the hint. `querycloak COMMAND --help` lists what a command takes.",
+    "parameter": "Choose a value that the [settings](settings.md) allow. All faults are told in one go.",
+    "unknown-name": "Take the name that the hint suggests; `querycloak methods` and `measures` list them.",
+    "refused": "The settings are valid, but the result would break a policy. The hint names the way out.",
+    "data": "The message names the row or the column. `--map` and `--format` say what a file cannot.",
+    "broken-promise": "Nothing was written. A method is at fault: report it, with settings, without data.",
+    "missing-extra": "Install the extra that the hint names. `querycloak doctor` lists them all.",
+}
+
+
+def tree() -> list[type[errors.QueryCloakError]]:
+    """List every error class, in the order of the file."""
+    found = [
+        kind
+        for _, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, errors.QueryCloakError)
+    ]
+    return sorted(found, key=lambda kind: inspect.getsourcelines(kind)[1])
+
+
+def section(kind: type[errors.QueryCloakError]) -> list[str]:
+    """Write one error's section."""
+    parents = ", ".join(f"`{base.__name__}`" for base in kind.__bases__)
+    return [
+        f"### {kind.code}",
+        f"`{kind.__name__}` (a {parents}). {first_line(kind.__doc__)}",
+        ADVICE[kind.code],
+    ]
+
+
+def page() -> str:
+    """Write the page."""
+    kinds = tree()
+    rows = [
+        (f"[`{k.code}`](#{k.code})", f"`{k.__name__}`", k.exit_status, k.http_status, first_line(k.__doc__))
+        for k in kinds
+    ]
+    reasons = [(f"`{reason}`", meaning) for reason, meaning in io.REASONS.items()]
+    return put_together(
+        "# Errors and bad rows",
+        "An error says what is wrong and where, then gives a hint. It never shows a query, a user or any "
+        "cell of a log: it names the row and the column. Rows are data rows, counted from 0.",
+        "## Errors",
+        table(("code", "class", "exit status", "HTTP status", "meaning"), rows),
+        "HTTP statuses are declared beside the exit statuses; no service uses them yet.",
+        *(part for kind in kinds for part in section(kind)),
+        "## Bad rows",
+        "A bad row never stops a run and is never passed on. It is counted by reason and reported by row "
+        "number. With `--strict` the first one is an error (`data`, exit status 3).",
+        table(("reason", "meaning"), reasons),
+        "A row with several faults counts under one reason only.",
+    )

@@ -1,0 +1,96 @@
+"""`python.md`: the public names, with signatures and what they do."""
+
+from __future__ import annotations
+
+import inspect
+
+import querycloak as qc
+from pages.markdown import fenced, first_line, signature, table
+from pages.markdown import page as put_together
+from querycloak.log import Batch
+from querycloak.protector import Protector
+from querycloak.testing.conformance import CHECKS
+
+VERBS = ("read", "write", "generate", "classify", "protect", "verify", "measure")
+THINGS = ("Log", "Release")
+
+
+def verb(name: str) -> list[str]:
+    """Describe one verb."""
+    part = getattr(qc, name)
+    return [f"### qc.{name}", fenced(signature(part), "text"), inspect.getdoc(part) or ""]
+
+
+def thing(name: str) -> list[str]:
+    """Describe one class by its fields."""
+    part = getattr(qc, name)
+    rows = [
+        (f"`{field}`", f"`{kind}`") for field, kind in part.__annotations__.items() if "ClassVar" not in kind
+    ]
+    return [f"### qc.{name}", inspect.getdoc(part) or "", table(("field", "type"), rows)]
+
+
+def protocol() -> str:
+    """List what a method implements."""
+    names = (
+        "examples",
+        "partition_key",
+        "promise",
+        "push",
+        "advance",
+        "close",
+        "snapshot",
+        "restore",
+        "drop",
+    )
+    rows = []
+    for name in names:
+        part = getattr(Protector, name)
+        must = "yes" if getattr(part, "__isabstractmethod__", False) else "no"
+        rows.append((f"`{name}`", must, first_line(inspect.getdoc(part))))
+    return table(("method", "must be written", "what it does"), rows)
+
+
+def checks() -> str:
+    """List the conformance checks."""
+    return table(
+        ("check", "what it asserts"), [(f"`{c.__name__}`", first_line(inspect.getdoc(c))) for c in CHECKS]
+    )
+
+
+def page() -> str:
+    """Write the page."""
+    return put_together(
+        "# Python",
+        "The verbs of the command line, in Python. `import querycloak as qc` loads nothing heavy; each name "
+        "is loaded on first use.",
+        "## Verbs",
+        *(part for name in VERBS for part in verb(name)),
+        "## Things",
+        *(part for name in THINGS for part in thing(name)),
+        "## Rooms",
+        "`qc.measures`: functions of plain values, see [measures](measures.md). `qc.topics`: the taxonomy "
+        "and the classifiers. `qc.errors`: every exception, see [errors](errors.md). `qc.testing`: for "
+        "authors of methods.",
+        "## For authors of methods",
+        "`querycloak.protector.Protector` is the protocol: [write a plugin](../how-to/write-a-plugin.md).",
+        protocol(),
+        f"`querycloak.log.Batch` is what goes in and comes out. {first_line(inspect.getdoc(Batch))}",
+        table(("column of a batch", ""), [(f"`{name}`", COLUMNS[name]) for name in Batch.COLUMNS]),
+        "## Conformance checks",
+        "`querycloak.testing.conformance.CHECKS`; `run_check(check, Method, log, at)` runs one.",
+        checks(),
+    )
+
+
+COLUMNS = {
+    "row": "the input row it came from; negative: made up by a method",
+    "seq": "input rows read when it came in, or when it was let go",
+    "user": "a code; `texts.user` spells it out",
+    "query": "a code; `texts.query` spells it out",
+    "time": "microseconds since 1970, UTC",
+    "rank": "the rank of the click, or -1",
+    "url": "a code; `texts.url` spells it out",
+    "category": "a code; `texts.category` spells it out and cuts it to a level",
+    "blank": "bits of columns that must leave empty",
+}
