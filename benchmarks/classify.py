@@ -2,6 +2,7 @@
 
 Usage: python benchmarks/classify.py             speed on made-up queries
        python benchmarks/classify.py --accuracy  accuracy on the labelled set, with the confusion at level 1
+       python benchmarks/classify.py --reliability  whether confidence is the share of right answers
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import csv
 import random
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +25,9 @@ sys.path[:0] = [str(HERE.parent / "src")]
 
 from querycloak.errors import MissingExtra  # noqa: E402
 from querycloak.topics.classify import CONFIDENT, HOW, Lexical, Linguistic  # noqa: E402
+from querycloak.topics.classify.index import LEXICON_DEPTH  # noqa: E402
+from querycloak.topics.taxonomy import Taxonomy, load  # noqa: E402
+from querycloak.topics.terms import Terms  # noqa: E402
 
 LABELLED = HERE.parent / "tests" / "data" / "topics" / "labelled.csv"
 
@@ -51,16 +56,19 @@ def measure(queries: Sequence[str]) -> dict[str, Any]:
     begin = time.perf_counter()
     classifier = Lexical()
     classifier.classify(["warm up", "wrmup qqzx"])
-    loaded = time.perf_counter()
+    ready = time.perf_counter()
     texts = pl.Series(list(queries), dtype=pl.String)
+    loaded, used = time.perf_counter(), time.process_time()
     classifier.by_words(texts)
-    middle = time.perf_counter()
+    middle, used_by_words = time.perf_counter(), time.process_time() - used
     answer = classifier.classify(texts)
-    end = time.perf_counter()
+    end, used_by_all = time.perf_counter(), time.process_time() - used - used_by_words
     return {
-        "load_seconds": loaded - begin,
+        "load_seconds": ready - begin,
         "lexical_per_second": len(queries) / (middle - loaded),
         "whole_per_second": len(queries) / (end - middle),
+        "lexical_per_cpu_second": len(queries) / used_by_words,  # steadier on a shared machine
+        "whole_per_cpu_second": len(queries) / used_by_all,
         "answered": float(np.mean(answer.category >= 0)),
         "confident": float(np.mean(answer.confidence >= CONFIDENT)),
         "how": {
@@ -124,14 +132,68 @@ def report_accuracy() -> None:
         print_confusion(found["confusion"])
 
 
+def hide(taxonomy: Taxonomy, fold: int, folds: int = 5) -> tuple[Taxonomy, dict[str, set[int]]]:
+    """Take a fifth of the lexicon's phrases out of a taxonomy; give it and the topics of what was taken."""
+    terms = taxonomy.terms
+    phrase = np.repeat(np.arange(len(terms)), np.diff(terms.start))
+    lexical = taxonomy.depth[terms.node] <= LEXICON_DEPTH
+    chosen = np.array([zlib.crc32(text.encode()) % folds == fold for text in terms.texts])
+    hidden = lexical & chosen[phrase]
+    left = np.bincount(phrase[~hidden], minlength=len(terms))
+    texts = [text for text, count in zip(terms.texts, left, strict=True) if count]
+    start = np.concatenate([[0], np.cumsum(left[left > 0])]).astype(np.int32)
+    rest = Terms(texts, start, terms.node[~hidden], terms.weight[~hidden])
+    topics: dict[str, set[int]] = {}
+    for i in np.flatnonzero(hidden & (terms.weight >= 1)):
+        topics.setdefault(terms.texts[phrase[i]], set()).add(int(taxonomy.at_level(terms.node[i], 1)))
+    return Taxonomy(taxonomy.parent, taxonomy.names, rest), topics
+
+
+def judged(classifier: Lexical, topics: dict[str, set[int]]) -> tuple[Any, Any]:
+    """Give the confidence of each answer, and whether its topic is right."""
+    answer = classifier.classify(list(topics))
+    given = classifier.taxonomy.at_level(np.maximum(answer.category, 0), 1).tolist()
+    return answer.confidence, np.array([g in t for g, t in zip(given, topics.values(), strict=True)])
+
+
+def print_reliability(sure: Any, right: Any) -> None:
+    """Print the share of right answers by confidence."""
+    for low in np.arange(0, 1, 0.1):
+        inside = (sure >= low) & (sure < low + 0.1)
+        if inside.any():
+            print(f"  {low:.1f}-{low + 0.1:.1f}  n={inside.sum():5}  right={right[inside].mean():.3f}")
+    confident = sure >= CONFIDENT
+    print(f"  from {CONFIDENT}: {confident.mean():.3f} of all, right={right[confident].mean():.3f}")
+
+
+def report_reliability(folds: Sequence[int]) -> None:
+    """Print, by confidence, the share of right answers on dev and on hidden phrases of the lexicon."""
+    taxonomy = load()
+    dev = {query: {taxonomy.node(path.partition("/")[0])} for query, path in labelled("dev")}
+    hidden = [hide(taxonomy, fold) for fold in folds]
+    for embeddings in (False, True):
+        found = [judged(Lexical(rest, embeddings=embeddings), topics) for rest, topics in hidden]
+        pools = {
+            "dev": judged(Lexical(taxonomy, embeddings=embeddings), dev),
+            "hidden": (np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])),
+        }
+        for name, (sure, right) in pools.items():
+            print(f"embeddings={embeddings} {name}: n={sure.size} right={right.mean():.3f}")
+            print_reliability(sure, right)
+
+
 def main() -> None:
-    """Print speed, or accuracy if asked."""
+    """Print speed, or accuracy or reliability if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--accuracy", action="store_true")
+    parser.add_argument("--reliability", action="store_true")
+    parser.add_argument("--folds", type=int, nargs="+", default=[0, 1], help="fifths of the lexicon to hide")
     parser.add_argument("--queries", type=int, default=200_000)
     asked = parser.parse_args()
     if asked.accuracy:
         report_accuracy()
+    elif asked.reliability:
+        report_reliability(asked.folds)
     else:
         for key, value in measure(made_up(asked.queries)).items():
             print(f"{key:20} {value}")

@@ -16,10 +16,10 @@ from querycloak._version import __version__
 
 if TYPE_CHECKING:
     from querycloak import measures, topics
-    from querycloak.api import Release, classify, generate, measure, protect, read, verify, write
+    from querycloak.api import Release, attack, classify, generate, measure, protect, read, verify, write
     from querycloak.log import Log
 
-_VERBS = ("Release", "classify", "generate", "measure", "protect", "read", "verify", "write")
+_VERBS = ("Release", "attack", "classify", "generate", "measure", "protect", "read", "verify", "write")
 _HOME = dict.fromkeys(_VERBS, "querycloak.api") | {"Log": "querycloak.log"}
 _ROOMS = ("measures", "topics", "testing", "errors")
 
@@ -27,6 +27,7 @@ __all__ = [
     "Log",
     "Release",
     "__version__",
+    "attack",
     "classify",
     "generate",
     "measure",

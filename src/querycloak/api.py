@@ -1,4 +1,4 @@
-"""The Python verbs, in step with the command line: read, generate, classify, protect, measure, verify."""
+"""The Python verbs, in step with the command line: read, generate, classify, protect, attack, measure …"""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import polars as pl
 
 from querycloak import certificate as certificates
 from querycloak import io
+from querycloak.attacks.finding import Finding
 from querycloak.dictionary import Texts
 from querycloak.engines import release as releasing
 from querycloak.engines.pipeline import parse_stages
@@ -23,9 +24,9 @@ from querycloak.io import read, write
 from querycloak.log import Log
 from querycloak.measures.on_logs import NotApplicable, Pair
 from querycloak.protector import Protector
-from querycloak.registry import MEASURES, METHODS
+from querycloak.registry import ATTACKS, MEASURES, METHODS
 
-__all__ = ["Release", "classify", "generate", "measure", "protect", "read", "verify", "write"]
+__all__ = ["Release", "attack", "classify", "generate", "measure", "protect", "read", "verify", "write"]
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,75 @@ def _as_file(log: Log | str | Path, folder: Path) -> str:
     return str(path)
 
 
+def attack(
+    release: Release,
+    original: Log,
+    *attacks: str,
+    seed: int | None = None,
+    progress: Callable[[str, int, int | None], None] = silent,
+    **settings: Any,
+) -> list[Finding]:
+    """Attack a release with the named attacks, or with all fast ones, and score them against the truth.
+
+    Settings go by name (`k=5`); where two attacks have the same one, pass `{"attack.name": value}` as `**`.
+    """
+    from querycloak.attacks.run import attack as run
+
+    chosen = {name: _text(value) for name, value in settings.items()}
+    return run(
+        release.log.frame,
+        release.certificate,
+        original.frame,
+        release.truth,
+        attacks,
+        chosen,
+        progress,
+        seed=seed,
+    )
+
+
+def attack_files(
+    release: str,
+    original: str,
+    truth: Path,
+    attacks: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+    *,
+    certificate: Path | None = None,
+    write_log: str | None = None,
+    seed: int | None = None,
+    progress: Callable[[str, int, int | None], None] = silent,
+    **reading: Any,
+) -> list[Finding]:
+    """Attack a release file; `write_log` takes what the one named attribution rebuilt, mode 0600."""
+    from querycloak.attacks import run
+
+    if write_log is not None:
+        _check_one_attribution(attacks)
+    run.prepare(attacks, settings or {}, seed)  # before long reading, in case a name is wrong
+    document = certificates.read(certificate or certificates.path_of(Path(release)))
+    layout = io.Layout.from_dict(document["release"]["layout"])
+    released = io.read(release, layout=layout, required=())
+    before = io.read(original, **reading).frame
+    before = before.select(name for name in ("row", "user", "query", "category") if name in before.columns)
+
+    def rebuilt(name: str, frame: pl.DataFrame) -> None:
+        io.write(frame, str(write_log), io.layout_for(str(write_log), like=layout), private=True)
+
+    return run.attack(
+        released.frame, document, before, read_truth(truth), attacks, settings, progress,
+        seed=seed, rebuilt=rebuilt if write_log is not None else None,
+    )  # fmt: skip
+
+
+def _check_one_attribution(attacks: Sequence[str]) -> None:
+    """A rebuilt log is one attack's; linkage and identification rebuild none."""
+    if len(attacks) != 1 or ATTACKS.get(attacks[0]).game not in ("attribution", "control"):
+        raise UsageError(
+            "a rebuilt log is written for exactly one attribution attack", hint="name one with `-a`"
+        )
+
+
 def measure(
     original: Log,
     released: Log,
@@ -179,6 +249,24 @@ def measure_files(
 def describe_methods() -> list[dict[str, Any]]:
     """Describe every method: what it does, promises, does not protect against, and its settings."""
     return [_description(name, METHODS.get(name)) for name in METHODS.names()]
+
+
+def describe_attacks() -> list[dict[str, Any]]:
+    """Describe every attack: what it does, its game, what it sees, and its settings."""
+    return [_attack_description(name) for name in ATTACKS.names()]
+
+
+def _attack_description(name: str) -> dict[str, Any]:
+    kind = ATTACKS.get(name)
+    return {
+        "name": name,
+        "summary": " ".join((kind.__doc__ or "").strip().partition("\n\n")[0].split()),
+        "game": kind.game,
+        "sees": ["truth" if name == "copy" else "release", *sorted(kind.knows)],
+        "needs": sorted(kind.needs),
+        "fast": kind.fast,
+        "settings": kind.Settings.declarations(),
+    }
 
 
 def _description(name: str, method: type[Protector]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from querycloak import settings as declared
 from querycloak.dictionary import Texts
@@ -29,17 +30,19 @@ class Protector(ABC):
     name: ClassVar[str]
     Settings: ClassVar[type[declared.Settings]]
     #: Columns that a batch must carry; the engine leaves the others empty.
-    reads: ClassVar[frozenset[str]] = frozenset({"user", "query"})
+    reads: frozenset[str] = frozenset({"user", "query"})
     #: Columns without which the method cannot work at all.
     needs: ClassVar[frozenset[str]] = frozenset({"user", "query"})
     #: Columns whose released value comes from the batch that the method hands back.
-    rewrites: ClassVar[frozenset[str]] = frozenset()
+    rewrites: frozenset[str] = frozenset()
     #: Columns of the input that may not leave as they are; they stay in the release, empty.
-    empties: ClassVar[frozenset[str]] = frozenset()
+    empties: frozenset[str] = frozenset()
     #: Whether records may wait in it, so that they leave out of the order of their times.
     holds: ClassVar[bool] = True
     #: Whether records must come in the order of their times.
     wants_order: ClassVar[bool] = False
+    #: Whether a second release of a source without the first one's book would tell on people.
+    keeps_book: ClassVar[bool] = False
     #: Conformance checks that this method cannot pass by its nature, each with the reason.
     exempt: ClassVar[dict[str, str]] = {}
 
@@ -82,6 +85,24 @@ class Protector(ABC):
     @abstractmethod
     def restore(self, state: State) -> None:
         """Carry on from a snapshot."""
+
+    def check_people(self, people: int) -> None:  # noqa: B027 - most methods work for any number
+        """Refuse settings that so many people cannot meet, and say what would work."""
+
+    def facts(self) -> dict[str, Any]:
+        """Give what the certificate states about this very release, beside the promise."""
+        return {}
+
+    def book(self) -> pl.DataFrame | None:
+        """Give what must be kept over releases of one source, if anything must."""
+        return None
+
+    def open_book(self, book: pl.DataFrame) -> None:  # noqa: B027 - most methods keep no book
+        """Carry on with what earlier releases of the source left behind."""
+
+    def label_of(self, users: IntArray) -> IntArray:
+        """Give the label that stands for each user: evaluation needs it, no release shows it."""
+        return users
 
     def drop(self, rows: IntArray, reason: str) -> None:
         """Record that these rows will never be shown."""

@@ -56,6 +56,8 @@ METHODS = Registry(
     kind="protection method",
     group="querycloak.methods",
     built_in={
+        "swap": "querycloak.methods.swap:Swap",
+        "cohort": "querycloak.methods.cohort:Cohort",
         "frequent-only": "querycloak.methods.frequent_only:FrequentOnly",
         "z-anonymity": "querycloak.methods.z_anonymity:ZAnonymity",
         "rules": "querycloak.methods.rules:Rules",
@@ -89,5 +91,7 @@ MEASURES = Registry(
         "retention": "querycloak.measures.on_logs:Retention",
         "jensen_shannon": "querycloak.measures.on_logs:JensenShannon",
         "tree_emd": "querycloak.measures.on_logs:TreeEmd",
+        "profile_loss": "querycloak.measures.on_logs:ProfileLoss",
+        "delay": "querycloak.measures.on_logs:Delay",
     },
 )

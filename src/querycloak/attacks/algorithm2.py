@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from querycloak import settings as declared
+from querycloak.attacks.bounds import stated
 from querycloak.attacks.finding import NotApplicable
 from querycloak.attacks.protocol import Attack, AttackerView, Attribution
 from querycloak.dictionary import Dictionary, Paths
@@ -81,14 +82,6 @@ class Algorithm2(Attack):
         level = chosen.level or stated(view, "level")
         barring = chosen.own == "never" or (chosen.own == "auto" and view.method() != "cohort")
         return k, level if isinstance(level, int) else 1, barring
-
-
-def stated(view: AttackerView, name: str) -> Any:
-    """Give a setting of the method that made the labels, as the certificate states it."""
-    for part in view.certificate.get("methods", []):
-        if part["method"] == view.method():
-            return part["settings"].get(name)
-    return None
 
 
 def _categories(paths: pl.Series, level: int) -> tuple[IntArray, int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from querycloak.kernels import intervals as kernel
+from querycloak.kernels.intervals import Clusters
 
 IntArray = npt.NDArray[np.int64]
 
@@ -32,8 +32,9 @@ def share(hits: npt.NDArray[np.float64], clusters: Sequence[IntArray]) -> Share 
     """Estimate the mean of hits (each 0 to 1) with the widest interval that any clustering gives.
 
     Each clustering is an array of codes, one a hit. The interval is Wilson's at the number of independent
-    records that would vary as much as the clusters do. Where every hit is the same, nothing varies, so the
-    (effective) number of clusters stands in: about the rule of three, with clusters in place of records.
+    records that would vary as much as the clusters do (the larger of two estimates). Where every hit is
+    the same, nothing varies, so the (effective) number of clusters stands in: about the rule of three,
+    with clusters in place of records.
     """
     if not hits.size:
         return None
@@ -43,9 +44,9 @@ def share(hits: npt.NDArray[np.float64], clusters: Sequence[IntArray]) -> Share 
 
 
 def _interval(mean: float, hits: npt.NDArray[np.float64], codes: IntArray) -> tuple[float, float]:
-    sums, sizes = kernel.cluster_sums(codes, hits)
-    effective = kernel.effective_clusters(sizes)
-    variance = kernel.mean_variance(sums, sizes)
+    clusters = Clusters.of(codes, hits)
+    effective = clusters.effective()
+    variance = max(clusters.jackknife_variance(), clusters.pooled_variance())
     spread = mean * (1.0 - mean)
     independent = min(spread / variance, float(hits.size)) if variance > 0 else effective
     return wilson(mean, independent, t_point(effective - 1.0))

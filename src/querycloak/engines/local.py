@@ -32,6 +32,8 @@ def run(pipeline: Pipeline, pieces: Iterable[pl.DataFrame]) -> Iterator[Released
         yield render(pipeline, pipeline.push(encode(piece, pipeline, read)), pending)
         read += piece.height
         pending.forget(pipeline.drain_dropped())
+    if read:
+        pipeline.check_people()
     yield render(pipeline, at_moment(pipeline.close(), read), pending)
 
 
@@ -49,6 +51,8 @@ def encode(piece: pl.DataFrame, pipeline: Pipeline, read: int) -> Batch:
     columns = {"row": row[firsts], "seq": read + _cumulated_sizes(head, row, firsts)}
     for name in pipeline.reads & set(piece.columns):
         columns[name] = _numbers(piece[name], name, pipeline.texts)[firsts]
+    if "user" in columns:
+        pipeline.meet(columns["user"])
     columns.setdefault("time", np.where(when == np.iinfo(np.int64).max, NO_TIME, when)[firsts])
     return Batch.of(columns, pipeline.texts)
 
@@ -112,14 +116,25 @@ def render(pipeline: Pipeline, batch: Batch, pending: Pending) -> Released:
     source, which = pending.take(batch.row)
     batch = batch[which]
     columns = [name for name in source.columns if name not in ("row", "_head")]
-    truth = pl.DataFrame(
-        {"original_row": source["row"], "original_user": source["user"], "released_after": batch.seq}
-    )
+    truth = _truth(pipeline, source, batch)
     frame = source.select(columns).with_columns(
         _spelled(batch, name) for name in sorted(pipeline.rewrites & set(columns))
     )
     pending.forget(batch.row)
     return Released(_blanked(frame, batch, pipeline.empties), truth)
+
+
+def _truth(pipeline: Pipeline, source: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+    """Say where each released row came from; under fresh labels also who stands behind which."""
+    known = {"original_row": source["row"], "original_user": source["user"], "released_after": batch.seq}
+    if any(getattr(stage.settings, "labels", "keep") == "fresh" for stage in pipeline):
+        known["original_label"] = pipeline.spelled_labels(source["user"])
+        known["label_user"] = pipeline.behind(batch.user)
+    for stage in pipeline:
+        if hasattr(stage, "cohort_of") and getattr(stage.settings, "scope", "source") == "source":
+            users = pipeline.texts.user.encode(source["user"])
+            known["cohort"], known["cohort_size"] = stage.cohort_of(users)
+    return pl.DataFrame(known)
 
 
 def _spelled(batch: Batch, name: str) -> pl.Series:

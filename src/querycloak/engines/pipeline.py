@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from querycloak.dictionary import Texts
 from querycloak.errors import UsageError
@@ -63,6 +64,7 @@ class Pipeline:
         self.texts = texts
         self.stages = [stage.build(release_key, place, texts) for place, stage in enumerate(stages)]
         self._order_key = derive(release_key, "order")
+        self._met = np.empty(0, np.int64)
 
     @property
     def reads(self) -> frozenset[str]:
@@ -108,6 +110,31 @@ class Pipeline:
             return batch
         ties = siphash.draw(self._order_key, _ORDER, batch.row)
         return batch[np.lexsort((ties, batch.time, batch.seq))]
+
+    def meet(self, users: IntArray) -> None:
+        """Remember whom the log is about, for the truth."""
+        self._met = np.union1d(self._met, users)
+
+    def check_people(self) -> None:
+        """Let every stage refuse settings that the people of the log cannot meet."""
+        for stage in self.stages:
+            stage.check_people(int(self._met.size))
+
+    def _label_of(self, users: IntArray) -> IntArray:
+        for stage in self.stages:
+            users = stage.label_of(users)
+        return users
+
+    def spelled_labels(self, users: pl.Series) -> pl.Series:
+        """Spell out the labels that stand for users."""
+        return self.texts.user.decode(self._label_of(self.texts.user.encode(users)))
+
+    def behind(self, labels: IntArray) -> pl.Series:
+        """Spell out the users that labels stand for."""
+        own = self._label_of(self._met)
+        order = np.argsort(own)
+        place = np.minimum(np.searchsorted(own[order], labels), max(own.size - 1, 0))
+        return self.texts.user.decode(self._met[order][place])
 
     def drain_dropped(self) -> IntArray:
         """Hand over the rows that any stage dropped since the last call."""

@@ -20,9 +20,9 @@ from querycloak.engines import local
 from querycloak.engines.audit import Audited
 from querycloak.engines.pipeline import Pipeline
 from querycloak.engines.request import Reading, Request
-from querycloak.errors import BrokenPromise, UsageError
+from querycloak.engines.state import SourceState
+from querycloak.errors import BrokenPromise
 from querycloak.keys import Secret
-from querycloak.ledger import Ledger, default_state
 
 
 @dataclass
@@ -69,13 +69,19 @@ def protect(request: Request) -> Report:
         reading = Reading(request, plan.key)
         cleanup.callback(reading.close)
         pipeline = Pipeline(request.stages, plan.key, Texts())
+        if plan.state is not None:
+            plan.state.open_books(request.stages, pipeline.stages)
         writer, truth = _run(request, reading, pipeline, cleanup, clock)
         _count(report, reading, pipeline, truth)
         audited = _audited(request, writer, reading, truth)
         clock.lap("audit")
+        for part, stage in zip(audited.methods, pipeline, strict=True):
+            part["facts"] |= stage.facts()
         report.certificate = _certify(request, plan, writer, audited)
         if not request.dry_run:
             report.written = _publish(request, report, writer, truth)
+            if plan.state is not None:
+                plan.state.close_books(request.stages, pipeline.stages)
         clock.lap("publish")
     report.seconds = clock.seconds
     return report
@@ -86,45 +92,34 @@ class _Plan:
     """What is decided before anything is read: the secret, the key, and this release's place."""
 
     secret: Secret
-    ledger: Ledger | None
+    state: SourceState | None
     earlier: int
     name: str
     key: bytes
 
 
 def _plan(request: Request) -> _Plan:
-    secret, ledger, source = Secret.choose(request.seed), _ledger_of(request), request.source or ""
-    earlier = len(ledger.of_source(source)) if ledger else 0
+    state, source = SourceState.of(request.source, request.state), request.source or ""
+    secret, earlier = Secret.choose(request.seed), len(state.earlier) if state else 0
     name = keys.derive(secret.value, "name", source, str(earlier)).hex()[:16]
-    return _Plan(secret, ledger, earlier, name, keys.release_key(secret, source, name))
+    return _Plan(secret, state, earlier, name, keys.release_key(secret, source, name))
 
 
 def _certify(request: Request, plan: _Plan, writer: io.Writer, audited: Audited) -> certificate.Certificate:
     """Write the certificate, after the release has got its entry in the ledger."""
     layout = writer.layout.as_dict()
     release = {"id": plan.name, "source": request.source, "sha256": writer.sha256, "layout": layout}
-    entry = _enter(plan, request, writer.sha256) if plan.ledger and not request.dry_run else None
+    entry = _enter(plan, request, writer.sha256) if plan.state and not request.dry_run else None
     document = certificate.build(
         release=release, methods=audited.methods, lineage=audited.lineage, secret=plan.secret, ledger=entry
     )
     return certificate.sign(document, request.sign) if request.sign else document
 
 
-def _ledger_of(request: Request) -> Ledger | None:
-    """Find the ledger of a named source; a log of no named source is nobody's second release."""
-    if request.source is None:
-        if request.state is not None:
-            raise UsageError(
-                "`--state` needs to know whose state it is", hint="name the log's source with `--source`"
-            )
-        return None
-    return Ledger(request.state or default_state())
-
-
 def _enter(plan: _Plan, request: Request, sha256: str) -> dict[str, Any]:
-    assert plan.ledger is not None
+    assert plan.state is not None
     methods = [{"method": s.method, "settings": s.settings.as_dict()} for s in request.stages]
-    entry = plan.ledger.append(
+    entry = plan.state.note(
         {"source": request.source, "release": plan.name, "methods": methods, "sha256": sha256}
     )
     return {"head": entry["hash"], "entry": entry["number"], "earlier_releases_of_source": plan.earlier}

@@ -16,10 +16,7 @@ MOST_FEATURES = 1024
 
 
 @njit(cache=True, nogil=True)
-def _bucket(letters, low, high, kind, mask):  # type: ignore[no-untyped-def]
-    value = _START ^ kind
-    for p in range(low, high):
-        value = (value ^ np.uint64(letters[p])) * _PRIME
+def _bucket(value, mask):  # type: ignore[no-untyped-def]
     value *= _SPREAD
     return np.int64((value ^ (value >> _SHIFT)) & mask)
 
@@ -30,17 +27,20 @@ def features(letters, low, high, mask, out):  # type: ignore[no-untyped-def]
 
     The text stands between two spaces, so that a run can tell where a word begins and ends.
     """
-    count, begin = 0, low + 1
-    for p in range(low + 1, high):
-        if letters[p] == _SPACE:
-            if p > begin and count < out.size:
-                out[count] = _bucket(letters, begin, p, _WORD, mask)
-                count += 1
-            begin = p + 1
-    for n in range(SHORTEST_RUN, LONGEST_RUN + 1):
-        for p in range(low, high - n + 1):
-            if count < out.size:
-                out[count] = _bucket(letters, p, p + n, np.uint64(0), mask)
+    count, word, inside = 0, _START ^ _WORD, 0
+    for p in range(low, high):
+        if count + LONGEST_RUN + 1 > out.size:
+            break
+        if letters[p] != _SPACE:
+            word, inside = (word ^ np.uint64(letters[p])) * _PRIME, inside + 1
+        elif inside:
+            out[count] = _bucket(word, mask)
+            count, word, inside = count + 1, _START ^ _WORD, 0
+        run = _START
+        for n in range(1, min(LONGEST_RUN, high - p) + 1):
+            run = (run ^ np.uint64(letters[p + n - 1])) * _PRIME
+            if n >= SHORTEST_RUN:
+                out[count] = _bucket(run, mask)
                 count += 1
     return count
 

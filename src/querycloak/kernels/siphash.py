@@ -39,15 +39,23 @@ def _round(a, b, c, d):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 def siphash(k0, k1, first, second):  # type: ignore[no-untyped-def]
     """Hash the 16 bytes of two words with a key of two words."""
-    a, b, c, d = k0 ^ _C0, k1 ^ _C1, k0 ^ _C2, k1 ^ _C3
-    for word in (first, second, _LENGTH_BLOCK):
-        d ^= word
-        a, b, c, d = _round(a, b, c, d)
-        a, b, c, d = _round(a, b, c, d)
-        a ^= word
+    a, b, c, d = k0 ^ _C0, k1 ^ _C1, k0 ^ _C2, k1 ^ _C3 ^ first
+    a, b, c, d = _round(a, b, c, d)
+    a, b, c, d = _round(a, b, c, d)
+    a ^= first
+    d ^= second
+    a, b, c, d = _round(a, b, c, d)
+    a, b, c, d = _round(a, b, c, d)
+    a ^= second
+    d ^= _LENGTH_BLOCK
+    a, b, c, d = _round(a, b, c, d)
+    a, b, c, d = _round(a, b, c, d)
+    a ^= _LENGTH_BLOCK
     c ^= _FINAL
-    for _ in range(4):
-        a, b, c, d = _round(a, b, c, d)
+    a, b, c, d = _round(a, b, c, d)
+    a, b, c, d = _round(a, b, c, d)
+    a, b, c, d = _round(a, b, c, d)
+    a, b, c, d = _round(a, b, c, d)
     return a ^ b ^ c ^ d
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from querycloak.kernels.draws import high_below, low_below
+from querycloak.kernels.guard import posterior, remember, shares
 from querycloak.kernels.siphash import siphash
 from querycloak.kernels.tables import seat, unseat
 
@@ -28,6 +29,8 @@ POOL, RELEASES = range(2)
 MOST_USERS = 1 << 36
 #: After so many rejected tokens the rest is counted through, which draws from the same distribution.
 _PATIENCE = 32
+#: How many releases the guard tries after each arrival.
+TRIES = 8
 
 
 @njit(cache=True, nogil=True)
@@ -118,6 +121,18 @@ def _take_token(taken, c, distinct, tokens, pool, categories):  # type: ignore[n
     return label
 
 
+@njit(inline="always")
+def _move_out(place, taken, now, c, distinct, tokens, pool, categories, ends, out):  # type: ignore[no-untyped-def]
+    """Write one release, and close the gaps that its record and its token leave."""
+    n = ends[RELEASES]
+    out[n, 0], out[n, 2], out[n, 3] = pool[place, RECORD], now, categories[c, LEVEL]
+    out[n, 1] = _take_token(taken, c, distinct, tokens, pool, categories)
+    ends[RELEASES] += 1
+    last = categories[c, START] + categories[c, HELD] - 1
+    pool[place, RECORD], pool[place, ORIGIN] = pool[last, RECORD], pool[last, ORIGIN]
+    categories[c, HELD] -= 1
+
+
 @njit(cache=True, nogil=True)
 def _let_go(k, k0, k1, now, c, distinct, tokens, pool, categories, ends, out):  # type: ignore[no-untyped-def]
     """While more than k different users are present, release a random record to another's token."""
@@ -129,13 +144,42 @@ def _let_go(k, k0, k1, now, c, distinct, tokens, pool, categories, ends, out):  
         taken = low_below(word, categories[c, USERS] if distinct else categories[c, HELD])
         if pool[start + taken, TOKEN] == origin:
             taken = _another_token(k0, k1, origin, distinct, tokens, pool, categories, c)
-        n = ends[RELEASES]
-        out[n, 0], out[n, 2], out[n, 3] = pool[place, RECORD], now, categories[c, LEVEL]
-        out[n, 1] = _take_token(taken, c, distinct, tokens, pool, categories)
-        ends[RELEASES] += 1
-        last = start + categories[c, HELD] - 1
-        pool[place, RECORD], pool[place, ORIGIN] = pool[last, RECORD], pool[last, ORIGIN]
-        categories[c, HELD] -= 1
+        _move_out(place, taken, now, c, distinct, tokens, pool, categories, ends, out)
+
+
+@njit(cache=True, nogil=True)
+def guarded(  # type: ignore[no-untyped-def]
+    k, k0, k1, limit, category, user, record, text_of, tokens, pool, categories, free, ends, out,
+    times_left, sa, sb, sf, sv, score, known,
+):  # fmt: skip
+    """Do as `swap` does, but hold a record while an attacker would be surer of its author than `limit`.
+
+    `text_of[record]` is its string. Each category is tried a few times an arrival; what is held stays.
+    """
+    for i in range(user.size):
+        c = category[i]
+        if categories[c, HELD] == categories[c, ROOM]:
+            pool = _make_room(pool, categories, c, free, ends)
+        last = categories[c, START] + categories[c, HELD]
+        pool[last, RECORD], pool[last, ORIGIN] = record[i], user[i]
+        _add_token(user[i], np.int64(1), c, False, tokens, pool, categories)
+        categories[c, HELD] += 1
+        for _ in range(TRIES):
+            if categories[c, USERS] <= k:
+                break
+            start, held = categories[c, START], categories[c, HELD]
+            word = _word(k0, k1, categories, c)
+            place = start + high_below(word, held)
+            origin, text = pool[place, ORIGIN], text_of[pool[place, RECORD]]
+            taken = low_below(word, held)
+            if pool[start + taken, TOKEN] == origin:
+                taken = _another_token(k0, k1, origin, False, tokens, pool, categories, c)
+            users, evidence = shares(pool[start : start + held, TOKEN], pool[start + taken, TOKEN])
+            if posterior(text, users, evidence, times_left, sa, sb, sf, sv, score) > limit:
+                continue
+            remember(text, users, evidence, times_left, sa, sb, sf, sv, score, known)
+            _move_out(place, taken, i, c, False, tokens, pool, categories, ends, out)
+    return pool
 
 
 @njit(cache=True, nogil=True)
@@ -160,6 +204,16 @@ def promote(c, distinct, tokens, pool, categories, free, ends):  # type: ignore[
         categories[parent, HELD] += 1
     categories[c, HELD] = categories[c, USERS] = 0
     return pool
+
+
+@njit(cache=True, nogil=True)
+def _join_ring(c, top, categories):  # type: ignore[no-untyped-def]
+    """Put a category and its ancestors into the ring of their branch, on the first arrival below them."""
+    while c != top and categories[c, NEXT] < 0:
+        place = categories[top, CURSOR]
+        categories[c, NEXT] = categories[place, NEXT]
+        categories[place, NEXT] = c
+        c = categories[c, PARENT]
 
 
 @njit(cache=True, nogil=True)
@@ -198,6 +252,7 @@ def swap(  # type: ignore[no-untyped-def]
         categories[c, HELD] += 1
         full = categories[c, USERS] > k
         if patience:
+            _join_ring(c, top[i], categories)
             categories[top[i], CLOCK] += 1
             if full or categories[c, HELD] == 1:
                 categories[c, SINCE] = categories[top[i], CLOCK]

@@ -81,9 +81,9 @@ class PairTable:
     def __len__(self) -> int:
         return int(np.count_nonzero(self.full))
 
-    def reserve(self, more: int) -> None:
-        """Make room for so many further pairs."""
-        needed = 2 * (len(self) + more)
+    def reserve(self, more: int, held: int | None = None) -> None:
+        """Make room for so many further pairs; `held` spares counting those that are here."""
+        needed = 2 * ((len(self) if held is None else held) + more)
         if needed > self.full.size:
             old = self.arrays
             self._allocate(1 << int(needed - 1).bit_length())

@@ -111,7 +111,8 @@ def distance(a, a_low, a_high, b, b_low, b_high, limit, rows):  # type: ignore[n
 def nearest(letters, bounds, deletions, limits, vocabulary, index):  # type: ignore[no-untyped-def]
     """Give for each word the known one nearest in spelling (-1: none near enough) and its distance.
 
-    `deletions` says how many letters to leave out in search of it. Of equally near ones, the one with the same first letter goes first, then the more common.
+    `deletions` says how many letters to leave out in search of it. Of equally near words, one with the
+    same first letter goes first, then the more common one.
     """
     known, known_bounds, common = vocabulary
     starts, words, marks = index

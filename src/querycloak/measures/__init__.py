@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from querycloak.measures.distributions import jensen_shannon, tree_emd
 from querycloak.measures.kept import release_rate, top_preserved
+from querycloak.measures.live import delay, final_held, kolmogorov_smirnov, release_rate_over_time
 from querycloak.measures.marketing import retention
+from querycloak.measures.profiles import profile_loss
 
-__all__ = ["jensen_shannon", "release_rate", "retention", "top_preserved", "tree_emd"]
+__all__ = [
+    "delay",
+    "final_held",
+    "jensen_shannon",
+    "kolmogorov_smirnov",
+    "profile_loss",
+    "release_rate",
+    "release_rate_over_time",
+    "retention",
+    "top_preserved",
+    "tree_emd",
+]

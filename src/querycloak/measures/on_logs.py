@@ -8,8 +8,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
 
+from querycloak.dictionary import Dictionary
+from querycloak.measures import live, profiles
 from querycloak.measures.distributions import jensen_shannon, largest_tree_emd, tree_emd
 from querycloak.measures.kept import top_preserved_counts
 from querycloak.measures.marketing import retention_of
@@ -161,3 +164,72 @@ class TreeEmd(LogMeasure):
         distance = tree_emd(before, after)  # type: ignore[arg-type]
         largest = largest_tree_emd([str(path) for path in before | after])
         return {"distance": distance, "share_of_largest": distance / largest if largest else 0.0}
+
+
+class ProfileLoss(LogMeasure):
+    """How far each person's released profile of categories is from the original one."""
+
+    name, help = (
+        "profile_loss",
+        "people's profiles: exact earth mover's distance as a share of the largest, and divergence of topics",
+    )
+
+    def __call__(self, pair: Pair) -> dict[str, float]:
+        """Compare what people asked about with what was released under their labels."""
+        pair.both("category"), pair.both("user")
+        people, paths = Dictionary(), Dictionary()
+        sides = [
+            profiles.Records(people.encode(user), paths.encode(frame["category"]))
+            for frame, user in ((pair.original, pair.original["user"]), (pair.released, self._behind(pair)))
+        ]
+        tree = profiles.Tree.of(paths.texts().to_list())
+        found = profiles.loss_of_records(tree, len(people.texts()), *sides)
+        if not found["people"]:
+            raise NotApplicable(
+                "no label of the release is a user of the original; fresh ones need the truth"
+            )
+        return found
+
+    @staticmethod
+    def _behind(pair: Pair) -> pl.Series:
+        """Give the user whom each released row's label stands for."""
+        if pair.truth is None or "label_user" not in pair.truth.columns:
+            return pair.released["user"]
+        rows = pair.released.select("row").cast(pl.Int64)
+        known = pair.truth.select(pl.col("released_row").cast(pl.Int64).alias("row"), "label_user")
+        return rows.join(known, on="row", how="left", maintain_order="left")["label_user"]
+
+
+class Delay(LogMeasure):
+    """How many records were read, and how much time passed, between a record's entry and its release."""
+
+    name, help = "delay", "records read and seconds passed between entry and release (needs the truth)"
+
+    def __call__(self, pair: Pair) -> dict[str, Any]:
+        """Replay the original's order of arrival and look up when each released row had entered."""
+        truth = self._usable(pair)
+        row = pair.original["row"].to_numpy()
+        when = pair.original["time"].to_physical().fill_null(live.NEVER).to_numpy()
+        order = np.argsort(row, kind="stable")
+        place = order[np.searchsorted(row[order], truth["original_row"].to_numpy())]
+        after = truth["released_after"].cast(pl.Int64).to_numpy()
+        found = live.waiting(after, place, when, _heads(pair.original, when, row))
+        rate = live.release_rate_over_time(np.sort(after), row.size)  # type: ignore[arg-type]
+        return found | {"release_rate_by_tenths": rate}
+
+    @staticmethod
+    def _usable(pair: Pair) -> pl.DataFrame:
+        if pair.truth is None:
+            raise NotApplicable("only the truth says when a record was released: give `--truth`")
+        if "time" not in pair.original.columns or pair.original["time"].null_count() == pair.original.height:
+            raise NotApplicable("the original has no times, so the order in which records came is unknown")
+        return pair.truth.drop_nulls("original_row").cast({"original_row": pl.Int64})
+
+
+def _heads(frame: pl.DataFrame, when: live.IntArray, row: live.IntArray) -> live.IntArray:
+    """Find the first row of each row's search, as the replay does."""
+    from querycloak.kernels import searches
+
+    both = frame.select((pl.col("user").hash(1) ^ pl.col("query").hash(2)).alias("h")).to_series()
+    ids = np.where(when == live.NEVER, row, both.to_numpy().view(np.int64))
+    return searches.heads(when, ids, row)

@@ -11,7 +11,7 @@ import numpy as np
 from querycloak.dictionary import Texts, fingerprint
 from querycloak.errors import Refused
 from querycloak.keys import derive
-from querycloak.log import Batch, IntArray
+from querycloak.log import NOTHING, Batch, IntArray
 from querycloak.settings import setting
 
 #: How every method with labels declares the choice.
@@ -43,15 +43,24 @@ class Labels:
         self._policy = policy
         self._key = derive(key, "labels")
         self._texts = texts
-        self._seen = np.empty(0, np.int64)
-        self._label = np.empty(0, np.int64)
+        self._label = np.empty(0, np.int64)  # by user code
 
     def apply(self, batch: Batch) -> Batch:
         """Give the batch with the labels that it may carry."""
-        self._learn(np.setdiff1d(batch.user, self._seen))
-        if self._policy == "keep":
-            return batch
-        return batch.replace(user=self._label[np.searchsorted(self._seen, batch.user)])
+        labels = self.of(batch.user)
+        return batch if labels is batch.user else batch.replace(user=labels)
+
+    def of(self, users: IntArray) -> IntArray:
+        """Give the label of each user."""
+        top = int(users.max(initial=-1))
+        if top >= self._label.size:
+            self._label = np.concatenate(
+                [self._label, np.full(top + 1 - self._label.size, NOTHING, np.int64)]
+            )
+        known = self._label[users] >= 0
+        if not known.all():
+            self._learn(np.unique(users[~known & (users >= 0)]))
+        return users if self._policy == "keep" else np.where(users >= 0, self._label[users], NOTHING)
 
     def _learn(self, fresh: IntArray) -> None:
         if not fresh.size:
@@ -62,13 +71,9 @@ class Labels:
                 "the user ids look like e-mail or IP addresses, so they cannot be kept as labels",
                 hint="use `-s labels=fresh` for new pseudonyms",
             )
-        self._add(fresh, self._texts.user.intern(self._pseudonyms(ids)) if self._policy == "fresh" else fresh)
+        keep = self._policy == "keep"
+        self._label[fresh] = fresh if keep else self._texts.user.intern(self._pseudonyms(ids))
 
     def _pseudonyms(self, ids: list[str | None]) -> list[str]:
         numbers = fingerprint([label or "" for label in ids], self._key)
         return [base64.b32encode(n.tobytes()).decode().rstrip("=").lower() for n in numbers.astype("<u8")]
-
-    def _add(self, users: IntArray, labels: IntArray) -> None:
-        seen, label = np.concatenate([self._seen, users]), np.concatenate([self._label, labels])
-        order = np.argsort(seen)
-        self._seen, self._label = seen[order], label[order]

@@ -167,6 +167,10 @@ class Rules(Protector):
             verdict[(verdict == 0) & test(queries).to_numpy()] = place
         self._verdict = np.concatenate([self._verdict, verdict])
 
+    def label_of(self, users: IntArray) -> IntArray:
+        """Give the label that stands for each user in what leaves."""
+        return self._labels.of(users)
+
     def close(self) -> Batch:
         """Nothing waits, so nothing is left."""
         return Batch.empty(self.texts)

@@ -157,6 +157,10 @@ class ZAnonymity(Protector):
         blank[coarse] |= BIT["rank"] | BIT["url"]
         return batch.replace(query=query, category=category, blank=blank)
 
+    def label_of(self, users: IntArray) -> IntArray:
+        """Give the label that stands for each user in what leaves."""
+        return self._labels.of(users)
+
     def close(self) -> Batch:
         """Nothing waits, so nothing is left."""
         return Batch.empty(self.texts)

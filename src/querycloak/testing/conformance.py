@@ -59,11 +59,14 @@ class Bench:
             released += pipeline.push(piece)
         return released + at_moment(pipeline.close(), self.frame.height)
 
-    def evidence(self, released: Batch) -> Evidence:
-        """Spell a release out as an audit sees it."""
+    def evidence(self, method: Protector, released: Batch) -> Evidence:
+        """Spell out what a method released so far, as an audit sees it."""
         pending = Pending()
         pending.add(self.frame)
-        shown = render(self._pipeline(), released, pending)
+        pipeline = self._pipeline()
+        pipeline.stages = [method]
+        pipeline.meet(self.batch.user)
+        shown = render(pipeline, released, pending)
         release = shown.frame.with_row_index("released_row").cast({"released_row": pl.Int64})
         truth = shown.truth.with_row_index("released_row").cast({"released_row": pl.Int64})
         rewritten = "query" in self.method.rewrites
@@ -117,8 +120,9 @@ def the_promise_holds_at_every_moment(bench: Bench, at: Sequence[int]) -> None:
     promise = method.promise()
     for piece in cut(bench.batch, at):
         shown += method.push(piece)
-        _assert_kept(promise.audit(bench.evidence(shown)))
-    _assert_kept(promise.audit(bench.evidence(shown + at_moment(method.close(), bench.frame.height))))
+        _assert_kept(promise.audit(bench.evidence(method, shown)))
+    shown += at_moment(method.close(), bench.frame.height)
+    _assert_kept(promise.audit(bench.evidence(method, shown)))
 
 
 def _assert_kept(findings: list[Any]) -> None:

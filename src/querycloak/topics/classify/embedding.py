@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from querycloak.errors import MissingExtra
+from querycloak.kernels import vectors as kernel
 from querycloak.topics.classify.examples import Examples
 from querycloak.topics.classify.result import FloatArray, IntArray
 
@@ -38,7 +40,7 @@ class Embedding:
         return importlib.util.find_spec("wordllama") is not None
 
     @cached_property
-    def _model(self) -> tuple[Any, IntArray]:
+    def _model(self) -> tuple[Any, npt.NDArray[np.int32]]:
         try:
             import wordllama
         except ImportError as error:
@@ -46,15 +48,15 @@ class Embedding:
         home = Path(wordllama.__file__).parent
         model = wordllama.WordLlama.load(cache_dir=home, disable_download=True)
         model.tokenizer.no_padding()
-        return model.tokenizer, np.rint(model.embedding * STEPS).astype(np.int64)
+        return model.tokenizer, np.rint(model.embedding * STEPS).astype(np.int32)
 
     def vectors(self, texts: list[str]) -> FloatArray:
         """Embed texts in plain form as rounded vectors of length about one; nothing known gives zeros."""
         tokenizer, table = self._model
-        ids = [each.ids or [0] for each in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
-        starts = np.cumsum([0, *(len(each) for each in ids[:-1])])
-        flat = np.fromiter(chain.from_iterable(ids), np.int64)
-        sums = np.add.reduceat(table[np.minimum(flat, table.shape[0] - 1)], starts, axis=0).astype(np.float64)
+        ids = [each.ids for each in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        bounds = np.cumsum([0, *(len(each) for each in ids)])
+        rows = np.minimum(np.fromiter(chain.from_iterable(ids), np.int64), table.shape[0] - 1)
+        sums = kernel.sum_rows(rows, bounds, table).astype(np.float64)
         length = np.sqrt((sums**2).sum(axis=1, keepdims=True))
         return np.asarray(np.rint(sums / np.maximum(length, 1.0) * STEPS), np.float64)
 

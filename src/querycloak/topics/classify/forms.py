@@ -102,4 +102,5 @@ def _vocabulary(phrases: Tokens, joined: pl.Series, in_lexicon: BoolArray) -> tu
     known = {word: i for i, word in enumerate(phrases.words)}
     numbers = [known.setdefault(word, len(known)) for word in joined.to_list()]
     commonness = np.concatenate([common, np.full(len(known) - common.size, IN_LEXICON)])
-    return Vocabulary(list(known), commonness), np.array(numbers, np.int64)
+    vocabulary = Vocabulary(list(known), commonness, written=common.size)
+    return vocabulary, np.array(numbers, np.int64)

@@ -10,7 +10,7 @@ import polars as pl
 
 from querycloak.errors import DataError
 from querycloak.registry import Registry
-from querycloak.topics.classify.result import HOW, UNKNOWN, Classified, Classifier
+from querycloak.topics.classify.result import GUESSED, UNKNOWN, Classified, Classifier
 from querycloak.topics.classify.terms import shared
 from querycloak.topics.taxonomy import Taxonomy, load
 
@@ -28,7 +28,7 @@ DEEPEST = 13  # levels of a path that a log carries
 PIECE = 100_000  # distinct queries classified between two reports of progress
 
 _ANSWER = ("_node", "_sure", "_how")
-_WEAK = [HOW.index(name) for name in ("none", "embedding", "letters")]
+_AGAIN = {name: f"{name}_again" for name in _ANSWER}
 
 Progress = Callable[[int, int], None]
 """Told how many distinct searches are classified, and how many there are."""
@@ -92,19 +92,21 @@ def _beside(asked: pl.DataFrame, answer: Classified) -> pl.DataFrame:
 
 
 def _by_url(found: pl.DataFrame, chosen: Classifier) -> pl.DataFrame:
-    """Ask again where the query alone was not known, with the address most often clicked for it.
+    """Ask again, with the clicked address, where the query alone was not known."""
+    lost = pl.col("_how").is_in(GUESSED) & pl.col("_url").is_not_null()
+    keys = ["_url"] if hasattr(chosen, "by_address") else ["_query", "_url"]
+    asked = found.filter(lost).select(keys).unique(maintain_order=True)
+    again = (_ask(asked, chosen) if len(keys) > 1 else _ask_addresses(asked, chosen)).rename(_AGAIN)
+    joined = found.join(again, on=keys, how="left", maintain_order="left")
+    better = lost & (pl.col(_AGAIN["_how"]) > 0)
+    chosen_columns = [pl.when(better).then(new).otherwise(old).alias(old) for old, new in _AGAIN.items()]
+    return joined.with_columns(chosen_columns).drop(_AGAIN.values())
 
-    One address decides for all records of a query, so that the same query has the same category.
-    """
-    lost = pl.col("_how").is_in(_WEAK) & pl.col("_url").is_not_null()
-    clicks = found.filter(lost).group_by("_query", "_url").agg(times=pl.len())
-    most = clicks.sort("times", "_url", descending=[True, False]).unique("_query", keep="first")
-    again = _ask(most.select("_query", "_url").sort("_query"), chosen).drop("_url")
-    new = {name: f"{name}_again" for name in _ANSWER}
-    joined = found.join(again.rename(new), on="_query", how="left", maintain_order="left")
-    return joined.with_columns(pl.coalesce(f"{name}_again", name).alias(name) for name in _ANSWER).drop(
-        new.values()
-    )
+
+def _ask_addresses(asked: pl.DataFrame, chosen: Any) -> pl.DataFrame:
+    """Ask for addresses alone, which saves classifiers that can from reading the queries again."""
+    pieces = [_beside(piece, chosen.by_address(piece["_url"])) for piece in asked.iter_slices(PIECE)]
+    return pl.concat(pieces) if pieces else _beside(asked, Classified.nothing(0))
 
 
 def _spelt_out(found: pl.DataFrame, tree: Taxonomy) -> pl.DataFrame:

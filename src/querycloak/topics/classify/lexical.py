@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,13 +20,13 @@ from querycloak.topics.classify.index import Index, tree_arrays
 from querycloak.topics.classify.letters import Letters
 from querycloak.topics.classify.normalise import plain, split
 from querycloak.topics.classify.reader import Reader, Reading
-from querycloak.topics.classify.result import HOW, Classified, FloatArray, IntArray, Texts, Urls
+from querycloak.topics.classify.result import GUESSED, HOW, Classified, FloatArray, IntArray, Texts, Urls
 from querycloak.topics.taxonomy import Taxonomy, load
 
 HEAD, TAIL, OTHER = 1.25, 0.7, 0.9  # what a phrase counts by its place
 LONGER = np.array([1.0, 1.0, 1.6, 2.2, 2.6])  # by the number of its words
 PHRASES, LETTERS, MEANING = 3.5, 0.7, 0.2  # what each kind of evidence counts beside the others
-UNSURE = 0.75  # below this probability, meaning is asked too
+PIECE = 20_000  # queries classified at once, each piece in a thread: kernels and polars let others run
 _PLACES = (HEAD, TAIL, OTHER, LONGER)
 
 
@@ -67,18 +70,24 @@ class Lexical:
     def classify(self, queries: Texts | pl.Series, urls: Urls | pl.Series | None = None) -> Classified:
         """Answer each query; the answer depends on that query and address alone."""
         texts = _series(queries)
+        addresses = None if urls is None else _series(urls)
+        if addresses is None:
+            return in_pieces(self._classify, texts)
+        return in_pieces(self._classify, texts, addresses)
+
+    def _classify(self, texts: pl.Series, urls: pl.Series | None = None) -> Classified:
         asked = self._ask(texts)
         answer = self._decide(asked, "letters")
         self._by_form(texts, answer)
         if self._embeddings and self.examples.texts:
             self._by_meaning(asked, answer)
         if urls is not None:
-            self._by_url(_series(urls), answer)
+            self._by_url(urls, answer)
         return answer
 
     def by_words(self, queries: pl.Series) -> Classified:
         """Answer by words and letters alone."""
-        return self._decide(self._ask(queries), "letters")
+        return in_pieces(lambda texts: self._decide(self._ask(texts), "letters"), queries)
 
     def evidence(self, text: str) -> tuple[IntArray, FloatArray]:
         """Give the nodes that a text's known phrases speak for, and how strongly."""
@@ -118,19 +127,26 @@ class Lexical:
                 answer.how[rows] = HOW.index("form")
                 answer.confidence[rows] = confidence.FORM
 
+    def by_address(self, urls: Urls | pl.Series) -> Classified:
+        """Answer by the words of clicked addresses; those of which no word is known get no answer."""
+        found = self.by_words(navigational.address_words(_series(urls)))
+        known = np.isin(found.how, _KNOWN)
+        how = np.where(known, HOW.index("url"), 0).astype(np.int8)
+        sure = np.where(known, found.confidence * confidence.URL, 0.0)
+        return Classified(np.where(known, found.category, -1), sure, how)
+
     def _by_url(self, urls: pl.Series, answer: Classified) -> None:
-        rows = _weak(answer)
-        rows = rows[urls[rows].is_not_null().to_numpy()]
-        if rows.size:
-            found = self.by_words(navigational.address_words(urls[rows]))
-            known = np.flatnonzero(np.isin(found.how, _KNOWN))
-            sure = found.confidence[known] * confidence.URL
-            how = np.full(known.size, HOW.index("url"), np.int8)
-            answer.put(rows[known], Classified(found.category[known], sure, how))
+        """Let the clicked address speak where the query alone is not known."""
+        rows = np.flatnonzero(np.isin(answer.how, GUESSED) & urls.is_not_null().to_numpy())
+        found = self.by_address(urls[rows])
+        known = np.flatnonzero(found.how)
+        answer.put(rows[known], found.only(known))
 
     def _by_meaning(self, asked: _Asked, answer: Classified) -> None:
         """Ask the embeddings where words and letters leave doubt."""
-        doubtful = (answer.confidence < UNSURE) & np.isin(answer.how, [*_KNOWN, HOW.index("letters")])
+        doubtful = (answer.confidence < confidence.CONFIDENT) & np.isin(
+            answer.how, [*_KNOWN, HOW.index("letters")]
+        )
         rows = np.flatnonzero(doubtful)
         if rows.size:
             some = asked.only(rows)
@@ -140,12 +156,16 @@ class Lexical:
 
 
 _KNOWN = [HOW.index("lexical"), HOW.index("spelling")]
-_GUESSED = [HOW.index("none"), HOW.index("letters"), HOW.index("embedding")]
 
 
-def _weak(answer: Classified) -> IntArray:
-    """Give the rows whose topic no known phrase speaks for."""
-    return np.flatnonzero(np.isin(answer.how, _GUESSED))
+def in_pieces(classify: Callable[..., Classified], *columns: pl.Series) -> Classified:
+    """Classify long columns piece by piece in threads; an answer never depends on its neighbours."""
+    size = columns[0].len()
+    if size <= PIECE:
+        return classify(*columns)
+    pieces = [[column[i : i + PIECE] for column in columns] for i in range(0, size, PIECE)]
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        return Classified.together(list(threads.map(lambda piece: classify(*piece), pieces)))
 
 
 def _series(texts: Any) -> pl.Series:

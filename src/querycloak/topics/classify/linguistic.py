@@ -127,6 +127,10 @@ class Linguistic:
             self._by_phrases(whole, rows, [phrases[i] for i in rows])
         return whole
 
+    def by_address(self, urls: Urls | pl.Series) -> Classified:
+        """Answer by the words of clicked addresses."""
+        return self._lexical.by_address(urls)
+
     def _by_phrases(self, whole: Classified, rows: Any, phrases: list[list[str]]) -> None:
         """Replace the answers of complex queries by their best phrase's, if that one is surer."""
         flat = pl.Series([text for found in phrases for text in found], dtype=pl.String)

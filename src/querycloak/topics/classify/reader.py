@@ -11,6 +11,7 @@ import numpy as np
 from querycloak.kernels import phrases as kernel
 from querycloak.topics.classify.navigational import RunTogether
 from querycloak.topics.classify.normalise import Tokens, tails
+from querycloak.topics.classify.pairs import join_pairs
 from querycloak.topics.classify.result import FloatArray, IntArray
 from querycloak.topics.classify.spelling import Spelling
 from querycloak.topics.classify.vocabulary import BoolArray, Vocabulary, openers, stops
@@ -55,8 +56,9 @@ class Reader:
         self._spelling = Spelling(vocabulary)
         self._run_together = RunTogether(vocabulary)
 
-    def read(self, tokens: Tokens) -> Reading:
+    def read(self, written: Tokens) -> Reading:
         """Read texts that were split into words."""
+        tokens = join_pairs(written, self._vocabulary)
         spelt = self._vocabulary.spelt(tokens.words)
         stem = self._vocabulary.stemmed(tokens.words)
         stop = stops(tokens.words)

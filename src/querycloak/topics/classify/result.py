@@ -18,6 +18,8 @@ HOW = ("none", "lexical", "spelling", "form", "url", "embedding", "letters", "li
 """How an answer was found; `Classified.how` holds positions in this tuple."""
 
 UNKNOWN = -1
+GUESSED = [HOW.index(name) for name in ("none", "letters", "embedding")]
+"""Ways that found no known phrase for their topic; a clicked address may know better."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,21 @@ class Classified:
         """Answer nothing, so many times."""
         return cls(np.full(size, UNKNOWN, np.int64), np.zeros(size), np.zeros(size, np.int8))
 
+    @classmethod
+    def together(cls, pieces: Sequence[Classified]) -> Classified:
+        """Put answers one after the other."""
+        return cls(
+            np.concatenate([piece.category for piece in pieces]),
+            np.concatenate([piece.confidence for piece in pieces]),
+            np.concatenate([piece.how for piece in pieces]),
+        )
+
     def __len__(self) -> int:
         return int(self.category.size)
+
+    def only(self, rows: npt.NDArray[Any]) -> Classified:
+        """Give some of the answers."""
+        return Classified(self.category[rows], self.confidence[rows], self.how[rows])
 
     def put(self, rows: npt.NDArray[Any], other: Classified) -> None:
         """Write another classifier's answers into these rows."""

@@ -18,8 +18,9 @@ BoolArray = npt.NDArray[np.bool_]
 class Vocabulary:
     """Numbers for words and for stems; a word that no phrase holds has no number."""
 
-    def __init__(self, words: Sequence[str], commonness: FloatArray) -> None:
+    def __init__(self, words: Sequence[str], commonness: FloatArray, written: int | None = None) -> None:
         self.words = words
+        self.written = len(words) if written is None else written  # from here on, run-together phrases
         self.commonness = commonness
         self.number = {word: i for i, word in enumerate(words)}
         stems = stemmer().stemWords(words)

@@ -1,0 +1,107 @@
+"""A case, and the parts of it that attackers may be said to know; the truth is not among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from querycloak.attacks import scoring
+from querycloak.errors import DataError
+from querycloak.log import CANONICAL
+
+
+@dataclass(frozen=True)
+class Case:
+    """A release and all that is known about it; attacks get to see a part."""
+
+    release: pl.DataFrame
+    certificate: Mapping[str, Any]
+    original: pl.DataFrame
+    answers: scoring.Answers
+
+    @classmethod
+    def of(
+        cls,
+        release: pl.DataFrame,
+        certificate: Mapping[str, Any],
+        original: pl.DataFrame,
+        truth: pl.DataFrame,
+    ) -> Case:
+        """Put a case together; a truth that belongs to another log or release is refused."""
+        if "released_row" not in release.columns:
+            release = release.rename({"row": "released_row"})
+        shown = [name for name in ("released_row", *CANONICAL) if name in release.columns]
+        _check_original(original, truth)
+        release = release.select(shown)
+        return cls(release, certificate, original, scoring.Answers.of(release, truth))
+
+
+def _check_original(original: pl.DataFrame, truth: pl.DataFrame) -> None:
+    """Compare the authors of some rows: a mistaken file shows at once."""
+    rows = truth.drop_nulls("original_row").select("original_row", "original_user")
+    some = rows.gather_every(max(1, rows.height // 1000))
+    row = original["row"].cast(pl.Int64) if "row" in original.columns else pl.Series(range(original.height))
+    known = pl.DataFrame({"original_row": row, "user": original["user"]})
+    found = some.cast({"original_row": pl.Int64}).join(known, on="original_row", how="left")
+    if not found.select((pl.col("user") == pl.col("original_user")).fill_null(False).all()).item():
+        raise DataError(
+            "the truth does not belong to this original: its rows have other users",
+            hint="give the log that was protected, and read it the same way (`--format`, `--map`)",
+        )
+
+
+@dataclass(frozen=True)
+class Known:
+    """What an attacker knows beside the release, and who the people in it are (for scoring only)."""
+
+    frame: pl.DataFrame
+    people: Mapping[str, str] = field(default_factory=dict)
+
+
+def _volumes(case: Case, settings: Any) -> Known:
+    """Count each user's searches, under the labels by which they go in the release."""
+    counts = case.original.group_by("user", maintain_order=True).agg(count=pl.len().cast(pl.Int64))
+    goes_by = pl.DataFrame({"user": case.answers.user, "label": case.answers.label})
+    if not goes_by["user"].equals(goes_by["label"], check_names=False):
+        labels = goes_by.unique("user", keep="first")
+        counts = counts.join(labels, on="user", maintain_order="left")
+        counts = counts.select(pl.col("label").alias("user"), "count")
+    return Known(counts.sort("user"))
+
+
+def _samples(case: Case, settings: Any) -> Known:
+    """Draw some people and some searches of each. Their names are made up: a user's id would tell all."""
+    draws = np.random.default_rng(settings.seed)
+    people, queries = settings.targets, settings.queries
+    sizes = case.original.group_by("user").agg(n=pl.len()).filter(pl.col("n") >= queries).sort("user")
+    chosen = draws.permutation(sizes.height)[:people]
+    named = sizes[chosen].select(
+        "user", target=pl.Series([f"target {n}" for n in range(chosen.size)], dtype=pl.String)
+    )
+    theirs = case.original.join(named, on="user", how="inner", maintain_order="left")
+    shuffled = theirs.with_columns(draw=pl.Series(draws.random(theirs.height))).sort("target", "draw")
+    sample = shuffled.group_by("target", maintain_order=True).head(queries)
+    people_of = dict(zip(named["target"], named["user"], strict=True))
+    return Known(sample.select(pl.col("target").alias("user"), "query"), people_of)
+
+
+def _histories(case: Case, settings: Any) -> Known:
+    """Show whole histories: who searched for what."""
+    shown = [name for name in ("user", "query", "category") if name in case.original.columns]
+    users = case.original["user"].unique().to_list()
+    return Known(case.original.select(shown), dict(zip(users, users, strict=True)))
+
+
+#: What an attack may ask for in `knows`; the truth is not among it.
+#: volumes    `user` (as labelled in the release), `count`: all searches of each in the original
+#: samples    `user` (a made-up name of a target), `query`; needs the settings `targets`, `queries`, `seed`
+#: histories  `user`, `query`, `category` of the original
+KNOWLEDGE: dict[str, Callable[[Case, Any], Known]] = {
+    "volumes": _volumes,
+    "samples": _samples,
+    "histories": _histories,
+}

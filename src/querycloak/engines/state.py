@@ -1,0 +1,99 @@
+"""What stays over releases of a source: its ledger, and the books of methods that keep one."""
+
+from __future__ import annotations
+
+import hashlib
+import io as std_io
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from querycloak.certificate import write_private
+from querycloak.engines.pipeline import Stage
+from querycloak.errors import DataError, Refused, UsageError
+from querycloak.ledger import Ledger, default_state
+from querycloak.protector import Protector
+from querycloak.registry import METHODS
+
+
+class SourceState:
+    """The state of one named source: where its ledger and its books are, and what was released before."""
+
+    def __init__(self, source: str, folder: Path | None) -> None:
+        self.source, self._given = source, folder is not None
+        self._folder = folder or default_state()
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.ledger = Ledger(self._folder)
+        self.earlier = self.ledger.of_source(source)
+
+    @classmethod
+    def of(cls, source: str | None, folder: Path | None) -> SourceState | None:
+        """Find the state of a named source; a log of no named source is nobody's second release."""
+        if source is not None:
+            return cls(source, folder)
+        if folder is not None:
+            raise UsageError(
+                "`--state` needs to know whose state it is", hint="name the log's source with `--source`"
+            )
+        return None
+
+    def _path(self, method: str) -> Path:
+        name = hashlib.sha256(self.source.encode()).hexdigest()[:16]
+        return self._folder / f"{name}.{method}.parquet"
+
+    def open_books(self, stages: list[Stage], protectors: list[Protector]) -> None:
+        """Give every method its book; refuse a second release of a source whose book is not here."""
+        for stage, protector in zip(stages, protectors, strict=True):
+            if not METHODS.get(stage.method).keeps_book:
+                continue
+            path = self._path(stage.method)
+            if path.exists():
+                protector.open_book(self._read(path, stage))
+            elif self._was_released(stage.method):
+                raise Refused(
+                    f"this source was released with `{stage.method}` before, and its book is not here: "
+                    "groups drawn anew over the same people would meet in their authors",
+                    hint="give the `--state` of the earlier release",
+                )
+
+    def _read(self, path: Path, stage: Stage) -> pl.DataFrame:
+        try:
+            book = pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError):
+            raise DataError(f"the book of `{stage.method}` cannot be read") from None
+        kept = json.loads(path.with_suffix(".json").read_text("utf-8"))
+        now = {name: stage.settings.as_dict()[name] for name in kept}
+        if kept != now:
+            raise Refused(
+                f"`{stage.method}` was used with {kept} for this source before",
+                hint="cohorts are for good: use the same settings, or another source",
+            )
+        return book
+
+    def close_books(self, stages: list[Stage], protectors: list[Protector]) -> None:
+        """Keep the books for the next release."""
+        for stage, protector in zip(stages, protectors, strict=True):
+            book = protector.book()
+            if book is None:
+                continue
+            buffer = std_io.BytesIO()
+            book.write_parquet(buffer)
+            if self._given:
+                write_private(self._path(stage.method), buffer.getvalue())
+                fixed = {n: v for n, v in stage.settings.as_dict().items() if n in ("k", "shards", "scope")}
+                write_private(self._path(stage.method).with_suffix(".json"), json.dumps(fixed).encode())
+
+    def note(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """Enter a release into the ledger, and the source into the list of those ever released here."""
+        added = self.ledger.append(entry)
+        home = default_state()
+        if home.resolve() != self._folder.resolve():
+            Ledger(home).append({"source": self.source, "elsewhere": True, "methods": entry["methods"]})
+        return added
+
+    def _was_released(self, method: str) -> bool:
+        """Ask both ledgers: the state's own, and the one of this account, which knows other states too."""
+        entries = self.earlier + Ledger(default_state()).of_source(self.source)
+        return any(part["method"] == method for entry in entries for part in entry["methods"])

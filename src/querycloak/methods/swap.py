@@ -1,0 +1,314 @@
+"""`swap`: real-time k-anonymity by topic (paper 000, Algorithm 1), with what its authors left for later."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from querycloak import settings as declared
+from querycloak.dictionary import Texts
+from querycloak.errors import ParameterError
+from querycloak.guarantees import Guarantee
+from querycloak.guarantees.swapping import audits
+from querycloak.kernels import swap as kernel
+from querycloak.kernels.siphash import key_words
+from querycloak.kernels.tables import CountTable
+from querycloak.keys import derive
+from querycloak.log import NOTHING, Batch, IntArray
+from querycloak.methods import times
+from querycloak.methods.holding import Held
+from querycloak.methods.labels import Labels, labels_setting
+from querycloak.methods.swap_parts import Categories, Guard
+from querycloak.protector import Protector, State
+from querycloak.settings import setting
+
+DEEPEST = 13  # levels of a category path
+GUARDED_CHUNK = 32  # fewer, since what the guard may have to remember grows with each
+CHUNK = 1 << 12  # arrivals taken at once, so that the table of tokens stays in the cache
+
+
+class Swap(Protector):
+    """Hold records by category until more than k users are there; then release them to each other's ids.
+
+    Each arrival puts its record and a token of its user into its category. While more than `k` different
+    users are present, a random record leaves with a random token that is not its own user's.
+
+    Promise: no record leaves under its own user; more than `k` different users were present at each
+    release; in each category every user id leaves as often as its user asked there, leftovers aside.
+    The bound of 1/k that the paper claims is not promised: `link-repeat` breaks it.
+
+    Does not protect against:
+        - strings that one person repeats: each repetition is fresh evidence about the same author
+        - counts: how often each user asked in each category is published exactly
+        - sessions, when times are kept: they link records across categories
+        - a query whose own text names its author
+        - k accounts of one attacker in one category
+
+    Reference: "A Real-Time Query Log Protection Method for Web Search Engines", Algorithm 1.
+    """
+
+    name = "swap"
+    reads = frozenset({"user", "category", "time"})
+    needs = frozenset({"user", "query", "category"})
+    exempt: ClassVar[dict[str, str]] = {
+        "memory_stays_bounded": "a category that never exceeds k users holds its records until the end"
+    }
+
+    @dataclass(frozen=True, kw_only=True)
+    class Settings(declared.Settings):
+        """Settings of `swap`."""
+
+        k: int = setting(10, kind=int, at_least=2, at_most=10_000, help="users that a category must exceed")
+        level: int | str = setting(
+            1,
+            kind=int,
+            at_least=1,
+            at_most=DEEPEST,
+            also=("auto",),
+            help="depth at which categories are cut; `auto`: as deep as k users allow",
+        )
+        patience: int = setting(
+            10_000,
+            kind=int,
+            at_least=1,
+            help="with `auto`: arrivals in a topic after which a category hands on to its parent",
+        )
+        draw: str = setting(
+            "token",
+            kind=str,
+            choices=("token", "distinct"),
+            help="draw a label among all tokens, or among different users",
+        )
+        guard: float | str = setting(
+            "off",
+            kind=float,
+            at_least=0,
+            at_most=1,
+            also=("off", "1/k"),
+            help="hold a record while an attacker would be surer of its author than this; no promise",
+        )
+        leftover: str = setting(
+            "suppress",
+            kind=str,
+            choices=("suppress", "rollup"),
+            help="at the end: suppress what is held, or try its parents first",
+        )
+        time: str = times.time_setting()
+        labels: str = labels_setting()  # type: ignore[assignment]
+
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            plain = self.level != "auto" and self.leftover == "suppress" and self.draw == "token"
+            if self.guard != "off" and not plain:
+                raise ParameterError(
+                    "Swap: `guard` works with a fixed `level`, `draw=token` and `leftover=suppress`",
+                    hint="leave those settings as they are by default",
+                )
+
+    settings: Settings
+
+    def __init__(self, settings: Settings, key: bytes, texts: Texts) -> None:
+        super().__init__(settings, key, texts)
+        self._labels = Labels(settings.labels, key, texts)
+        self.rewrites = frozenset({"user"}) | times.rewrites(settings.time)
+        self.empties = frozenset({"time"}) if settings.time == "drop" else frozenset()
+        self._words = key_words(derive(key, "swap"))
+        self.k = settings.k
+        self.levels: Counter[int] = Counter()
+        self._held = Held(texts)
+        self._tokens = CountTable()
+        level = DEEPEST if settings.level == "auto" else int(settings.level)
+        self._numbers = Categories(texts, derive(key, "category"), level, linked=self._moves)
+        self._pool = np.empty((1024, 3), np.int64)
+        self._free = np.full(48, NOTHING, np.int64)
+        self._ends = np.zeros(2, np.int64)
+        self._guard = Guard(self._limit) if settings.guard != "off" else None
+        if self._guard is not None:
+            self.reads = self.reads | {"query"}
+
+    @classmethod
+    def examples(cls) -> list[declared.Settings]:
+        """Name the settings that the conformance suite tries."""
+        return [
+            cls.Settings(k=2),
+            cls.Settings(k=2, level=2, draw="distinct", time="coarsen", labels="fresh"),
+            cls.Settings(k=2, level="auto", patience=4, leftover="rollup"),
+            cls.Settings(k=2, level=3, leftover="rollup", time="drop"),
+            cls.Settings(k=2, guard=0.5),
+        ]
+
+    @property
+    def _limit(self) -> float:
+        return 1 / self.settings.k if self.settings.guard == "1/k" else float(self.settings.guard)
+
+    @property
+    def _moves(self) -> bool:
+        return self.settings.level == "auto" or self.settings.leftover == "rollup"
+
+    def promise(self) -> Guarantee:
+        """Say what an independent audit can test."""
+        k = self.settings.k
+        return Guarantee(
+            words=f"no record left under its own user, more than {k} users were present at each release, "
+            "and users per category are conserved",
+            does_not_protect_against=(
+                "strings that one person repeats: each repetition is fresh evidence about the same author",
+                "counts: how often each user asked in each category is published exactly",
+                "sessions, when times are kept: they link records across categories",
+                "a query whose own text names its author",
+                f"{k} accounts of one attacker in one category",
+            ),
+            audits=audits(k, self.settings.level, self.settings.leftover),
+            facts={"claimed_by_the_paper": f"at most 1/{k} per record; measured attacks exceed it"},
+        )
+
+    def check_people(self, people: int) -> None:
+        """Refuse a k that no category of so many people can exceed."""
+        if people <= self.settings.k:
+            raise ParameterError(
+                f"Swap: `k` is {self.settings.k}, but the log has only {people} users, "
+                "and a category must exceed k",
+                hint=f"the largest k that can release anything is {people - 1}" if people > 2 else "",
+            )
+
+    def facts(self) -> dict[str, Any]:
+        """State at which levels records left, where that may differ."""
+        if self.settings.level != "auto":
+            return {}
+        total = max(sum(self.levels.values()), 1)
+        return {"released_by_level": {str(n): round(c / total, 4) for n, c in sorted(self.levels.items())}}
+
+    def partition_key(self, batch: Batch) -> IntArray:
+        """Keep a category together; its whole topic where records may move up."""
+        level = 1 if self._moves else int(self.settings.level)
+        return self.texts.category.at_level(batch.category, level)
+
+    def change_k(self, k: int) -> None:
+        """Use another k from now on, as an operator may while records flow."""
+        self.k = self.Settings(**(self.settings.as_dict() | {"k": k})).k
+
+    def push(self, batch: Batch) -> Batch:
+        """Take records in; hand back what may leave."""
+        category, top = self._numbers.of(batch.category)
+        slots = self._held.add(batch)
+        step, chunk = (self._swap, CHUNK) if self._guard is None else (self._swap_guarded, GUARDED_CHUNK)
+        cuts = [slice(i, i + chunk) for i in range(0, len(batch), chunk)]
+        released = [step(category[cut], top[cut], batch[cut], slots[cut]) for cut in cuts]
+        out = np.concatenate([np.empty((0, 4), np.int64), *released])
+        return self._hand_back(out)
+
+    def _swap(self, category: IntArray, top: IntArray, batch: Batch, slots: IntArray) -> IntArray:
+        self._tokens.reserve(len(batch))
+        out = np.empty((len(self._held) + len(batch), 4), np.int64)
+        self._ends[kernel.RELEASES] = 0
+        patience = self.settings.patience if self.settings.level == "auto" else 0
+        self._pool = kernel.swap(
+            self.k, *self._words, self.settings.draw == "distinct", patience, category, top, batch.user,
+            slots, self._tokens.cells, self._pool, self._numbers.table, self._free, self._ends, out,
+        )  # fmt: skip
+        released = out[: self._ends[kernel.RELEASES]]
+        released[:, 2] = batch.seq[released[:, 2]]
+        return released
+
+    def _swap_guarded(self, category: IntArray, top: IntArray, batch: Batch, slots: IntArray) -> IntArray:
+        assert self._guard is not None
+        self._tokens.reserve(len(batch))
+        out = np.empty((len(self._held) + len(batch), 4), np.int64)
+        self._ends[kernel.RELEASES] = 0
+        crowd = int(self._numbers.table[:, kernel.HELD].max(initial=0)) + len(batch)
+        self._guard.make_room(batch.query, kernel.TRIES * len(batch) * crowd)
+        self._pool = kernel.guarded(
+            self.k, *self._words, self._guard.limit, category, batch.user, slots, self._held.column("query"),
+            self._tokens.cells, self._pool, self._numbers.table, self._free, self._ends, out,
+            *self._guard.arrays,
+        )  # fmt: skip
+        released = out[: self._ends[kernel.RELEASES]]
+        released[:, 2] = batch.seq[released[:, 2]]
+        return released
+
+    def _hand_back(self, out: IntArray) -> Batch:
+        slots, label, seq, level = out.T
+        found, counts = np.unique(level, return_counts=True)
+        self.levels.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+        free = self._held.take(slots)
+        moved = free.replace(user=label, seq=np.maximum(seq, free.seq))
+        return times.apply(self.settings.time, self._labels.apply(moved))
+
+    def label_of(self, users: IntArray) -> IntArray:
+        """Give the label that stands for each user in what leaves."""
+        return self._labels.of(users)
+
+    def close(self) -> Batch:
+        """Try the parents of what is left, if asked to; drop the rest."""
+        out = np.empty((0, 4), np.int64)
+        if self.settings.leftover == "rollup":
+            out = self._roll_up()
+        released = self._hand_back(out)
+        left = self._slots_in_order()
+        self.drop(self._held.take(left).row, "too few users in the category")
+        self._numbers.table[:, (kernel.HELD, kernel.USERS)] = 0
+        self._tokens = CountTable()
+        return released
+
+    def _roll_up(self) -> IntArray:
+        self._tokens.reserve(len(self._held))
+        out = np.empty((len(self._held), 4), np.int64)
+        self._ends[kernel.RELEASES] = 0
+        order = self._numbers.deepest_first()
+        self._pool = kernel.roll_up(
+            order, self.k, *self._words, self.settings.draw == "distinct", self._tokens.cells, self._pool,
+            self._numbers.table, self._free, self._ends, out,
+        )  # fmt: skip
+        released = out[: self._ends[kernel.RELEASES]]
+        released[:, 2] = 0
+        return released
+
+    def _stretches(self) -> IntArray:
+        """Give the places of the pool that are in use, category after category."""
+        table = self._numbers.table[: len(self._numbers)]
+        starts, sizes = table[:, kernel.START], table[:, kernel.HELD]
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        places: IntArray = np.repeat(starts, sizes) + within
+        return places
+
+    def _slots_in_order(self) -> IntArray:
+        slots: IntArray = self._pool[self._stretches(), kernel.RECORD].copy()
+        return slots
+
+    def snapshot(self) -> State:
+        """Give categories, stretches and held records."""
+        pool = self._pool[self._stretches()]
+        state = self._held.snapshot(pool[:, kernel.RECORD])
+        table = self._numbers.table[: len(self._numbers)].copy()
+        table[:, (kernel.START, kernel.ROOM)] = 0
+        levels = np.array(sorted(self.levels.items()), np.int64).reshape(-1, 2)
+        parts = {"pool": pool[:, 1:], "categories": table, "tokens": self._tokens.items(), "levels": levels}
+        watch = self._guard.snapshot() if self._guard is not None else {}
+        counters = {"k": np.array([self.k])} | self._snapshot_dropped()
+        return state | parts | watch | counters | self._numbers.snapshot()
+
+    def restore(self, state: State) -> None:
+        """Carry on from a snapshot."""
+        slots = self._held.restore(state)
+        self.k = int(state["k"][0])
+        self.levels = Counter(dict(state["levels"].tolist()))
+        self._tokens = CountTable.of(state["tokens"])
+        self._numbers.restore(state)
+        if self._guard is not None:
+            self._guard.restore(state)
+        self._lay_out(np.column_stack([slots, state["pool"]]))
+        self._restore_dropped(state)
+
+    def _lay_out(self, pool: IntArray) -> None:
+        """Give every category a fresh stretch of the pool."""
+        table = self._numbers.table[: len(self._numbers)]
+        held = table[:, kernel.HELD]
+        room = np.where(held > 0, 4 << np.ceil(np.log2(np.maximum(held, 4) / 4)).astype(np.int64), 0)
+        table[:, kernel.START], table[:, kernel.ROOM] = np.cumsum(room) - room, room
+        self._free = np.full(48, NOTHING, np.int64)
+        self._ends = np.array([room.sum(), 0], np.int64)
+        self._pool = np.empty((max(int(room.sum()), 1024), 3), np.int64)
+        self._pool[self._stretches()] = pool
