@@ -64,6 +64,13 @@ def z_anonymity(scale: float) -> Any:
     return bench.measure(int(12_000 * scale))
 
 
+def live(scale: float) -> Any:
+    """Protect a stream: kernels, files, growth."""
+    from benchmarks import live as bench
+
+    return bench.measure(scale)
+
+
 def start_up(scale: float) -> Any:
     """Import the package and print the help, five times each; the best counts."""
     import time
@@ -82,7 +89,7 @@ def start_up(scale: float) -> Any:
     return {"python_alone": bare, "import_querycloak": imported, "help": best(program, "--help")}
 
 
-BENCHMARKS: tuple[Callable[[float], Any], ...] = (start_up, read_write, generate, classify, z_anonymity)
+BENCHMARKS: tuple[Callable[[float], Any], ...] = (start_up, read_write, generate, classify, z_anonymity, live)
 
 
 def flat(values: Any, prefix: str = "") -> dict[str, Any]:

@@ -87,6 +87,30 @@ class Log:
 _ABSENT: Final = {"time": NO_TIME, "blank": 0}
 
 
+def _same(value: int, size: int) -> IntArray:
+    """Give a column of one value that takes no room; a column that nobody reads should cost nothing."""
+    return np.broadcast_to(np.int64(value), size)
+
+
+def is_same(column: IntArray) -> bool:
+    """Say whether a column is one value repeated without taking room."""
+    return column.strides == (0,)
+
+
+def _picked(column: IntArray, chosen: Any, size: int) -> IntArray:
+    return (
+        np.broadcast_to(column[:1].reshape(-1)[0], size)
+        if is_same(column) and column.size
+        else column[chosen]
+    )
+
+
+def _joined(one: IntArray, other: IntArray) -> IntArray:
+    if is_same(one) and is_same(other) and one[0] == other[0]:
+        return _same(int(one[0]), one.size + other.size)
+    return np.concatenate([one, other])
+
+
 @dataclass(frozen=True)
 class Batch:
     """Equal-length integer columns of a piece of a log: what a method takes and hands back.
@@ -116,7 +140,9 @@ class Batch:
         return int(self.row.size)
 
     def __getitem__(self, chosen: Any) -> Batch:
-        return Batch(**{name: getattr(self, name)[chosen] for name in self.COLUMNS}, texts=self.texts)
+        row = self.row[chosen]
+        columns = {name: _picked(getattr(self, name), chosen, row.size) for name in self.COLUMNS[1:]}
+        return Batch(row=row, **columns, texts=self.texts)
 
     def __add__(self, other: Batch) -> Batch:
         if not len(other):
@@ -124,7 +150,7 @@ class Batch:
         if not len(self):
             return other
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in self.COLUMNS}
-        joined = {name: np.concatenate(pair) for name, pair in pairs.items()}
+        joined = {name: _joined(*pair) for name, pair in pairs.items()}
         return Batch(**joined, texts=self.texts)
 
     def replace(self, **columns: IntArray) -> Batch:
@@ -139,11 +165,10 @@ class Batch:
     def of(cls, columns: Mapping[str, IntArray], texts: Texts) -> Batch:
         """Build a batch from named columns; absent ones are filled with "nothing"."""
         size = len(columns["row"])
-        filled = {
-            name: columns.get(name, np.full(size, _ABSENT.get(name, NOTHING), np.int64))
-            for name in cls.COLUMNS
+        absent = {
+            name: _same(_ABSENT.get(name, NOTHING), size) for name in cls.COLUMNS if name not in columns
         }
-        return cls(**filled, texts=texts)
+        return cls(**(dict(columns) | absent), texts=texts)
 
     @classmethod
     def empty(cls, texts: Texts) -> Batch:

@@ -12,6 +12,8 @@ from querycloak.dictionary import Texts
 from querycloak.engines.pipeline import Pipeline
 from querycloak.log import BIT, CANONICAL, NO_TIME, Batch, IntArray
 
+#: Searches that are pushed and spelled out together: what is under way stays small beside the log itself.
+SLICE = 1 << 20
 _TEXT = ("user", "query", "url", "category")
 
 
@@ -29,9 +31,11 @@ def run(pipeline: Pipeline, pieces: Iterable[pl.DataFrame]) -> Iterator[Released
     read = 0
     for piece in pieces:
         pending.add(piece)
-        yield render(pipeline, pipeline.push(encode(piece, pipeline, read)), pending)
+        batch = encode(piece, pipeline, read)
+        for start in range(0, max(len(batch), 1), SLICE):
+            yield render(pipeline, pipeline.push(batch[start : start + SLICE]), pending)
+            pending.forget(pipeline.drain_dropped())
         read += piece.height
-        pending.forget(pipeline.drain_dropped())
     if read:
         pipeline.check_people()
     yield render(pipeline, at_moment(pipeline.close(), read), pending)
@@ -44,16 +48,15 @@ def at_moment(batch: Batch, read: int) -> Batch:
 
 def encode(piece: pl.DataFrame, pipeline: Pipeline, read: int) -> Batch:
     """Turn the searches of a piece into integers, in replay order; only the columns that are read."""
-    when, order, head = (piece[name].to_numpy() for name in ("_when", "_order", "_head"))
-    row = piece["row"].to_numpy()
-    firsts = np.flatnonzero(head == row)
-    firsts = firsts[np.lexsort((order[firsts], when[firsts]))]
+    row, place, head = (piece[name].to_numpy() for name in ("row", "_place", "_head"))
+    order = np.empty_like(place)
+    order[place - place.min(initial=0)] = np.arange(place.size)
+    firsts = order[(head == row)[order]]
     columns = {"row": row[firsts], "seq": read + _cumulated_sizes(head, row, firsts)}
     for name in pipeline.reads & set(piece.columns):
         columns[name] = _numbers(piece[name], name, pipeline.texts)[firsts]
     if "user" in columns:
         pipeline.meet(columns["user"])
-    columns.setdefault("time", np.where(when == np.iinfo(np.int64).max, NO_TIME, when)[firsts])
     return Batch.of(columns, pipeline.texts)
 
 
@@ -61,8 +64,9 @@ def _cumulated_sizes(head: IntArray, row: IntArray, firsts: IntArray) -> IntArra
     """Count the rows read once each search has been read whole."""
     if firsts.size == head.size:
         return np.arange(1, head.size + 1)
-    sizes = np.bincount(np.searchsorted(np.sort(row[firsts]), head), minlength=firsts.size)
-    return np.cumsum(sizes[np.searchsorted(np.sort(row[firsts]), row[firsts])])
+    base = int(row.min(initial=0))
+    sizes = np.bincount(head - base, minlength=int(row.max(initial=0)) - base + 1)
+    return np.cumsum(sizes[row[firsts] - base])
 
 
 def _numbers(column: pl.Series, name: str, texts: Texts) -> IntArray:
@@ -80,42 +84,65 @@ class Pending:
     def __init__(self) -> None:
         self._frame: pl.DataFrame | None = None
         self._head = np.empty(0, np.int64)
-        self._sorted: IntArray | None = None
+        self._rows: Rows | None = None
         self._gone: list[IntArray] = []
 
     def add(self, piece: pl.DataFrame) -> None:
         """Take in the records of a piece; only now is the room of those that went used again."""
-        piece = piece.drop("_when", "_order")
+        piece = piece.drop("_when", "_place")
         head = piece["_head"].to_numpy()
         if self._frame is not None:
             stay = ~np.isin(self._head, np.concatenate([np.empty(0, np.int64), *self._gone]))
             piece = pl.concat([self._frame.filter(pl.Series(stay)), piece])
             head = np.concatenate([self._head[stay], head])
-        self._frame, self._head, self._sorted, self._gone = piece, head, None, []
+        self._frame, self._head, self._rows, self._gone = piece, head, None, []
 
-    def take(self, heads: IntArray) -> tuple[pl.DataFrame, IntArray]:
+    def take(self, heads: IntArray) -> tuple[pl.DataFrame, IntArray | slice]:
         """Give all rows of these searches, in their order, and which search each belongs to."""
         assert self._frame is not None
-        if self._sorted is None:
-            increasing = bool(np.all(self._head[1:] > self._head[:-1]))
-            self._sorted = np.arange(self._head.size) if increasing else np.argsort(self._head, kind="stable")
-        by_head = self._head[self._sorted]
-        left = np.searchsorted(by_head, heads, side="left")
-        sizes = np.searchsorted(by_head, heads, side="right") - left
-        which = np.repeat(np.arange(heads.size), sizes)
-        within = np.arange(which.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return self._frame[self._sorted[left[which] + within]], which
+        frame = self._frame.drop("_head")
+        if self._rows is None:
+            self._rows = Rows(self._head)
+        places, which = self._rows.of(heads)
+        return frame.select(pl.all().gather(pl.Series(places))), which
 
     def forget(self, heads: IntArray) -> None:
         """Note that these searches left or were dropped."""
         self._gone.append(heads)
 
 
+class Rows:
+    """Finds the places of a search's rows by the number of its first row."""
+
+    def __init__(self, head: IntArray) -> None:
+        self._base = int(head.min(initial=0))
+        span = int(head.max(initial=-1)) - self._base + 1
+        sizes = np.bincount(head - self._base, minlength=max(span, 0))
+        self._single = bool((sizes <= 1).all())
+        if self._single:
+            self._start = np.empty(sizes.size, np.int64)
+            self._start[head - self._base] = np.arange(head.size)
+        else:
+            self._order = np.argsort(head, kind="stable")
+            self._start = np.cumsum(sizes) - sizes
+            self._sizes = sizes
+
+    def of(self, heads: IntArray) -> tuple[IntArray, IntArray | slice]:
+        """Give the places of all rows of these searches, and which search each belongs to."""
+        begin = self._start[heads - self._base]
+        if self._single:
+            return begin, slice(None)
+        sizes = self._sizes[heads - self._base]
+        which = np.repeat(np.arange(heads.size), sizes)
+        within = np.arange(which.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return self._order[begin[which] + within], which
+
+
 def render(pipeline: Pipeline, batch: Batch, pending: Pending) -> Released:
     """Spell out released records: what methods rewrote from the batch, the rest from the input."""
     source, which = pending.take(batch.row)
-    batch = batch[which]
-    columns = [name for name in source.columns if name not in ("row", "_head")]
+    batch = batch if isinstance(which, slice) else batch[which]
+    columns = [name for name in source.columns if name != "row"]
     truth = _truth(pipeline, source, batch)
     frame = source.select(columns).with_columns(
         _spelled(batch, name) for name in sorted(pipeline.rewrites & set(columns))

@@ -12,6 +12,7 @@ import polars as pl
 from querycloak.dictionary import Texts
 from querycloak.errors import UsageError
 from querycloak.kernels import siphash
+from querycloak.kernels.order import within_moments
 from querycloak.keys import derive, stage_key
 from querycloak.log import Batch, IntArray
 from querycloak.protector import Protector, State
@@ -108,6 +109,9 @@ class Pipeline:
         """Order by moment of release, then by time, then by a keyed hash: never by author."""
         if len(batch) < 2 or bool(np.all(batch.seq[1:] > batch.seq[:-1])):
             return batch
+        if bool(np.all(batch.seq[1:] >= batch.seq[:-1])):
+            words = siphash.key_words(self._order_key)
+            return batch[within_moments(batch.seq, batch.time, batch.row, *words, np.uint64(_ORDER))]
         ties = siphash.draw(self._order_key, _ORDER, batch.row)
         return batch[np.lexsort((ties, batch.time, batch.seq))]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from querycloak.kernels import searches, siphash
+from querycloak.kernels import siphash
+from querycloak.kernels.order import heads
 from querycloak.keys import derive
 from querycloak.log import IntArray, Log
 
@@ -19,20 +20,17 @@ _SHUFFLE = 1
 
 
 def in_order(frame: pl.DataFrame, key: bytes) -> pl.DataFrame:
-    """Add `_when`, `_order` (the replay order) and `_head` (the first row of each row's search).
+    """Add `_place` (in the replay) and `_head` (the first row of each row's search), and `_when`.
 
     Rows without a time come last, in an order that only the key knows: their order in the file may
     be by author.
     """
-    row = frame["row"].to_numpy()
-    when = _times(frame)
-    shuffled = (siphash.draw(derive(key, "replay"), _SHUFFLE, row) >> np.uint64(1)).astype(np.int64)
-    order = np.where(when == _LATEST, shuffled, row)
-    return frame.with_columns(
-        pl.Series("_when", when),
-        pl.Series("_order", order),
-        pl.Series("_head", _heads(frame, when, order, row)),
-    )
+    row, when = frame["row"].to_numpy(), _times(frame)
+    order = _order(row, when, key)
+    head = heads(when, _who(frame), row, order, _LATEST)
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    return frame.with_columns(pl.Series("_when", when), pl.Series("_place", place), pl.Series("_head", head))
 
 
 def _times(frame: pl.DataFrame) -> IntArray:
@@ -41,11 +39,25 @@ def _times(frame: pl.DataFrame) -> IntArray:
     return frame["time"].to_physical().fill_null(_LATEST).to_numpy()
 
 
-def _heads(frame: pl.DataFrame, when: IntArray, order: IntArray, row: IntArray) -> IntArray:
-    """Find each row's search; rows without a time are searches of their own."""
+def _order(row: IntArray, when: IntArray, key: bytes) -> IntArray:
+    """Sort by time, ties by row; rows without a time by a keyed hash."""
+    if row.size and when.max() == _LATEST:
+        return np.lexsort((np.where(when == _LATEST, _shuffled(row, key), row), when))
+    if np.all(row[1:] > row[:-1]):  # then a sort that keeps the order of equals is enough
+        moments = pl.DataFrame({"when": when})
+        by_time = moments.select(pl.arg_sort_by("when", maintain_order=True).cast(pl.Int64))
+        return by_time.to_series().to_numpy()
+    return np.lexsort((row, when))
+
+
+def _shuffled(row: IntArray, key: bytes) -> IntArray:
+    return (siphash.draw(derive(key, "replay"), _SHUFFLE, row) >> np.uint64(1)).astype(np.int64)
+
+
+def _who(frame: pl.DataFrame) -> IntArray:
+    """Give each row a number that is the same for the same person and query."""
     both = frame.select((pl.col("user").hash(1) ^ pl.col("query").hash(2)).alias("h")).to_series()
-    ids = np.where(when == _LATEST, order, both.to_numpy().view(np.int64))
-    return searches.heads(when, ids, row)
+    return both.to_numpy().view(np.int64)
 
 
 def whole(log: Log, key: bytes, piece_rows: int | None = None) -> Iterator[pl.DataFrame]:
@@ -54,7 +66,7 @@ def whole(log: Log, key: bytes, piece_rows: int | None = None) -> Iterator[pl.Da
     if piece_rows is None or frame.height <= piece_rows:
         yield frame
         return
-    frame = frame.sort("_when", "_order")
+    frame = frame.sort("_place")
     for start, end in _cuts(frame, piece_rows):
         yield frame[start:end]
 
@@ -83,7 +95,8 @@ class Spool:
 
     def add(self, frame: pl.DataFrame) -> None:
         """Write one piece as a sorted run."""
-        run = in_order(frame, self._key).drop("_head").sort("_when", "_order")
+        run = in_order(frame, self._key).sort("_place").drop("_head", "_place")
+        run = run.with_columns(pl.Series("_shuffled", _shuffled(run["row"].to_numpy(), self._key)))
         run.write_parquet(self._folder / f"run-{self._runs}.parquet", row_group_size=1 << 16)
         self._runs += 1
         self._rows += run.height
@@ -95,18 +108,18 @@ class Spool:
     def pieces(self, rows: int) -> Iterator[pl.DataFrame]:
         """Replay what was added, in pieces of about so many rows."""
         if not self._rows:
-            yield in_order(self.scan().drop("_when", "_order").collect(), self._key)
+            yield in_order(self.scan().drop("_when", "_shuffled").collect(), self._key)
             return
         for low, high, column in self._ranges(rows):
             piece = self.scan().filter((pl.col(column) > low) & (pl.col(column) <= high))
-            yield in_order(piece.drop("_when", "_order").collect().sort("row"), self._key)
+            yield in_order(piece.drop("_when", "_shuffled").collect().sort("row"), self._key)
 
     def _ranges(self, rows: int) -> Iterator[tuple[int, int, str]]:
         """Choose ranges of time with about equally many rows; of `_order` where there are no times."""
         when = self.scan().select("_when").collect().to_series().sort()
         column, values = "_when", when
-        if when[0] == _LATEST:
-            column, values = "_order", self.scan().select("_order").collect().to_series().sort()
+        if when[0] == _LATEST:  # no times at all: the key decides the order
+            column, values = "_shuffled", self.scan().select("_shuffled").collect().to_series().sort()
         low = -1 << 63
         for high in values.gather([*range(rows - 1, len(values) - 1, rows), len(values) - 1]).unique():
             yield low, high, column

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    import polars as pl
+import polars as pl
 
 Verdict = Literal["kept", "broken", "not checkable", "not applicable"]
 
@@ -32,6 +32,35 @@ class Evidence:
     later: tuple[str, ...] = ()
     rewritten: bool = False
     rewritten_later: bool = False
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def traced(self) -> pl.LazyFrame:
+        """Each released row beside the truth about it, `user` being the one whom its label stands for."""
+        assert self.truth is not None
+        beside = self.release.join(self.truth, on="released_row", how="left")
+        if "label_user" in beside.collect_schema().names():
+            beside = beside.with_columns(user=pl.col("label_user"))
+        return beside.drop("time", "rank", "url", strict=False).collect().lazy()
+
+    @cached_property
+    def searches(self) -> pl.LazyFrame:
+        """Each row of the original with `head`, the first row of its search, and `entered`.
+
+        `entered` counts the rows read once the whole search was read, in the order of replay: by time,
+        ties by row.
+        """
+        assert self.original is not None
+        if "time" not in self.original.collect_schema().names():
+            raise NotCheckable(
+                "the original has no times, so only the key knows in which order it was replayed"
+            )
+        who = (pl.col("user").hash(3) ^ pl.col("query").hash(4)).alias("who")
+        rows = self.original.select("row", "time", who)
+        units = rows.group_by("who", "time").agg(head=pl.col("row").min(), size=pl.len())
+        ordered = units.sort("time", "head", nulls_last=True)
+        entered = ordered.with_columns(entered=pl.col("size").cum_sum().cast(pl.Int64)).drop("size")
+        return rows.join(entered, on=["who", "time"]).select("row", "head", "entered").collect().lazy()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import math
 import polars as pl
 
 from querycloak.guarantees import Audit, Evidence, NotCheckable
-from querycloak.guarantees.swapping import behind, one_label
+from querycloak.guarantees.swapping import number, one_label
 
 #: Chance that a test of uniformity alarms although all is well.
 FALSE_ALARM = 1e-6
@@ -17,15 +17,22 @@ _Z = 5.11
 
 def _searches(evidence: Evidence) -> pl.LazyFrame:
     """Give each released search once, with its author, the user behind its label, and its cohort."""
-    assert evidence.original is not None
-    rows = behind(evidence)
+    if "searches" not in evidence.memo:
+        evidence.memo["searches"] = _traced_searches(evidence)
+    rows: pl.DataFrame = evidence.memo["searches"]
+    return rows.lazy()
+
+
+def _traced_searches(evidence: Evidence) -> pl.DataFrame:
+    rows = evidence.traced
     if "cohort" not in rows.collect_schema().names():
         raise NotCheckable("the truth names no cohorts (one cohort per topic, or another method's truth)")
-    head = evidence.original.select("row", head=pl.col("row").first().over("user", "query", "time"))
+    head = evidence.searches.select("row", "head")
     first = rows.join(head, left_on="original_row", right_on="row").filter(
         pl.col("head") == pl.col("original_row")
     )
-    return first.select("released_row", "query", "user", "cohort", "cohort_size", author="original_user")
+    numbers = {"query": number("query"), "user": number("user"), "author": number("original_user")}
+    return first.select("released_row", "cohort", "cohort_size", **numbers).collect()
 
 
 def _one_cohort_each(k: int, evidence: Evidence) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from querycloak.guarantees import Audit, Evidence, NotCheckable, rows_text
-from querycloak.guarantees.lineage import faults, traced
+from querycloak.guarantees.lineage import faults
 
 
 def replayed(original: pl.LazyFrame) -> pl.LazyFrame:
@@ -26,7 +26,7 @@ def _counts(k: int, evidence: Evidence) -> str:
 def _askers(k: int, evidence: Evidence) -> str:
     """Count the people behind each released text, in the original and behind the released rows."""
     assert evidence.original is not None
-    shown = traced(evidence).select("released_row", "query", user="original_user")
+    shown = evidence.traced.select("released_row", "query", user="original_user")
     pairs = pl.concat([evidence.original.select("query", "user"), shown.select("query", "user")])
     askers = pairs.unique().group_by("query", maintain_order=False).agg(askers=pl.len())
     beside = shown.join(askers, on="query", how="left", nulls_equal=True)
@@ -40,7 +40,7 @@ def _in_time(k: int, evidence: Evidence) -> str:
         raise NotCheckable("another method of this release rewrites queries")
     first_asked = replayed(evidence.original).group_by("query", "user").agg(pl.col("read").min())
     ripe = first_asked.group_by("query").agg(ripe=pl.col("read").sort().get(k - 1, null_on_oob=True))
-    beside = traced(evidence).join(ripe, on="query", how="left", nulls_equal=True)
+    beside = evidence.traced.join(ripe, on="query", how="left", nulls_equal=True)
     early = pl.col("ripe").is_null() | (pl.col("released_after") < pl.col("ripe"))
     return faults(beside.filter(early), f"left before {k} people had asked their query")
 

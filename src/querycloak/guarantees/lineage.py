@@ -7,12 +7,6 @@ import polars as pl
 from querycloak.guarantees import Audit, Evidence, NotCheckable, rows_text
 
 
-def traced(evidence: Evidence) -> pl.LazyFrame:
-    """Set each released row beside the truth about it."""
-    assert evidence.truth is not None
-    return evidence.release.join(evidence.truth, on="released_row", how="left")
-
-
 def faults(rows: pl.LazyFrame, what: str) -> str:
     """Turn the rows at fault into a text that names them by number; no row, no text."""
     numbers = rows.select("released_row").collect().to_series().sort().to_list()
@@ -22,12 +16,12 @@ def faults(rows: pl.LazyFrame, what: str) -> str:
 def _nothing_made_up(evidence: Evidence) -> str:
     assert evidence.original is not None
     known = evidence.original.select("row", exists=pl.lit(True))
-    found = traced(evidence).join(known, left_on="original_row", right_on="row", how="left")
+    found = evidence.traced.join(known, left_on="original_row", right_on="row", how="left")
     return faults(found.filter(pl.col("exists").is_null()), "come from no row of the original")
 
 
 def _nothing_twice(evidence: Evidence) -> str:
-    twice = traced(evidence).filter(pl.col("original_row").is_not_null())
+    twice = evidence.traced.filter(pl.col("original_row").is_not_null())
     return faults(
         twice.filter(pl.col("original_row").is_duplicated()), "show an original row that another shows too"
     )
@@ -38,7 +32,7 @@ def _queries_unchanged(evidence: Evidence) -> str:
     if evidence.rewritten:
         raise NotCheckable("another method of this release rewrites queries")
     asked = evidence.original.select("row", asked="query")
-    beside = traced(evidence).join(asked, left_on="original_row", right_on="row", how="left")
+    beside = evidence.traced.join(asked, left_on="original_row", right_on="row", how="left")
     return faults(
         beside.filter(~pl.col("query").eq_missing(pl.col("asked"))), "show another query than was asked"
     )

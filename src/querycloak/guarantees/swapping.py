@@ -8,63 +8,57 @@ import numpy as np
 import polars as pl
 
 from querycloak.guarantees import Audit, Evidence
-from querycloak.guarantees.frequent import replayed
-from querycloak.guarantees.lineage import faults, traced
-
-
-def searches(original: pl.LazyFrame) -> pl.LazyFrame:
-    """Give each search once, by its first row, with the number of rows read when it was complete."""
-    rows = replayed(original)
-    head = pl.col("row").first().over("user", "query", "time")
-    units = rows.with_columns(head=head).group_by("head").agg(pl.len().alias("size"), pl.col("read").min())
-    return units.sort("read").select(row="head", entered=pl.col("size").cum_sum().cast(pl.Int64))
-
-
-def behind(evidence: Evidence) -> pl.LazyFrame:
-    """Set each released row beside the truth, its label replaced by the user whom it stands for."""
-    beside = traced(evidence)
-    if "label_user" in beside.collect_schema().names():
-        return beside.with_columns(user=pl.col("label_user"))
-    return beside
+from querycloak.guarantees.lineage import faults
 
 
 def _never_own(evidence: Evidence) -> str:
-    own = behind(evidence).filter(pl.col("user") == pl.col("original_user"))
+    own = evidence.traced.filter(pl.col("user") == pl.col("original_user"))
     return faults(own, "left under their own user")
 
 
 def one_label(evidence: Evidence) -> str:
     """Check that all rows of one search carry one label."""
-    assert evidence.original is not None
-    head = evidence.original.select("row", head=pl.col("row").first().over("user", "query", "time"))
-    beside = traced(evidence).join(head, left_on="original_row", right_on="row", how="left")
+    beside = evidence.traced.join(evidence.searches, left_on="original_row", right_on="row", how="left")
     return faults(
         beside.filter(pl.col("user").n_unique().over("head") > 1), "of one search carry several labels"
     )
 
 
-def _events(evidence: Evidence, level: int) -> pl.DataFrame:
+def number(column: str) -> pl.Expr:
+    """Turn texts into numbers by a 64-bit hash; among millions two meet by chance once in a million runs."""
+    return pl.col(column).hash(5).reinterpret(signed=True)
+
+
+def _events(evidence: Evidence, level: int) -> dict[str, Any]:
     """List arrivals and releases of searches; a release's user is the one whom its label stands for."""
+    if level not in evidence.memo:
+        evidence.memo[level] = _listed(evidence, level)
+    events: dict[str, Any] = evidence.memo[level]
+    return events
+
+
+def _listed(evidence: Evidence, level: int) -> dict[str, Any]:
     assert evidence.original is not None
-    cut = pl.col("category").str.split("/").list.head(level).list.join("/").fill_null("")
-    original = evidence.original.select("row", "user", group=cut).join(searches(evidence.original), on="row")
-    none = pl.lit(-1, pl.Int64)
-    arrivals = original.select("group", "user", at="entered", change=-none, released_row=none)
-    releases = behind(evidence).join(original.select("row", "group"), left_on="original_row", right_on="row")
-    gone = releases.select(
+    cut = pl.col("category").str.split("/").list.head(level).list.join("/")
+    paths = evidence.original.select("category").unique().with_columns(cut=cut.fill_null(""))
+    heads = evidence.searches.filter(pl.col("row") == pl.col("head")).drop("head")
+    named = evidence.original.select("row", "category", user=number("user")).join(heads, on="row")
+    came = named.join(paths.with_columns(group=number("cut")), on="category", nulls_equal=True)
+    came = came.select("row", "group", "user", at="entered").collect().lazy()
+    rows = evidence.traced.select("released_row", "original_row", "released_after", user=number("user"))
+    gone = rows.join(came.select("row", "group"), left_on="original_row", right_on="row")
+    arrivals = came.select(
+        "group", "user", "at", change=pl.lit(1, pl.Int64), released_row=pl.lit(-1, pl.Int64)
+    )
+    releases = gone.select(
         "group",
         "user",
         at=pl.col("released_after").cast(pl.Int64),
-        change=none,
+        change=pl.lit(-1, pl.Int64),
         released_row=pl.col("released_row").cast(pl.Int64),
     )
-    return pl.concat([arrivals, gone]).collect()
-
-
-def _coded(events: pl.DataFrame) -> tuple[np.ndarray[Any, Any], ...]:
-    group = events["group"].rank("dense").cast(pl.Int64).to_numpy()
-    user = events["user"].rank("dense").cast(pl.Int64).to_numpy()
-    return group, user, events["at"].to_numpy(), events["change"].to_numpy()
+    events = pl.concat([arrivals, releases]).collect()
+    return {name: events[name].to_numpy() for name in events.columns}
 
 
 def _present(group: Any, user: Any, at: Any, change: Any) -> Any:
@@ -84,9 +78,9 @@ def _present(group: Any, user: Any, at: Any, change: Any) -> Any:
 def _crowd(k: int, level: int, evidence: Evidence) -> str:
     """Check that more than k users were there before each group of releases, and k after it."""
     events = _events(evidence, level)
-    if not (events["change"] < 0).any():
+    group, user, at, change = (events[name] for name in ("group", "user", "at", "change"))
+    if not (change < 0).any():
         return ""
-    group, user, at, change = _coded(events)
     step, least = _present(group, user, at, change)
     if least < 0:
         return "a label left more often than its user had come"
@@ -100,14 +94,14 @@ def _crowd(k: int, level: int, evidence: Evidence) -> str:
     ends = np.flatnonzero((c < 0) & np.r_[(t[1:] != t[:-1]) | (g[1:] != g[:-1]), True])
     before = now[starts] - step[order][starts]
     bad = (before <= k) | (now[ends] < k)
-    rows = events["released_row"].to_numpy()[order][starts[bad]]
+    rows = events["released_row"][order][starts[bad]]
     table = pl.LazyFrame({"released_row": np.sort(rows)})
     return faults(table, f"left while {k} users or fewer were present") if rows.size else ""
 
 
 def _conserved(level: int, evidence: Evidence) -> str:
     """Check that no label leaves a category more often than its user came there."""
-    events = _events(evidence, level)
+    events = pl.DataFrame(_events(evidence, level))
     sums = events.group_by("group", "user").agg(pl.col("change").sum()).filter(pl.col("change") < 0)
     return f"{sums.height:,} users left a category more often than they came" if sums.height else ""
 

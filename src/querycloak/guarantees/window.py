@@ -7,7 +7,7 @@ import polars as pl
 
 from querycloak.guarantees import Audit, Evidence, NotCheckable
 from querycloak.guarantees.frequent import replayed
-from querycloak.guarantees.lineage import faults, traced
+from querycloak.guarantees.lineage import faults
 from querycloak.log import IntArray
 
 
@@ -61,7 +61,7 @@ def _in_company(z: int, span: int, levels: int, evidence: Evidence) -> str:
     assert original is not None
     if evidence.rewritten_later:
         raise NotCheckable("a later method of this release rewrites queries")
-    shown = traced(evidence).select("released_row", "query", "original_row")
+    shown = evidence.traced.select("released_row", "query", "original_row")
     has_categories = "category" in original.collect_schema().names()
     depths = [None, *range(1, levels + 1)] if has_categories and levels else [None]
     counted = pl.concat([_counted(_events(evidence, depth), span) for depth in depths]).lazy()

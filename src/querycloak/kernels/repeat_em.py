@@ -24,8 +24,9 @@ class Desk(NamedTuple):
     """Room to work on one group: reused for all, so that memory does not grow with the log.
 
     By label: `sums`, `times` and `slot` (which candidate of the group it is). By candidate: `who`, `rarity`,
-    `votes` and those from one cluster, `close`. By entry (a record's candidate): `one` (which candidate), `base` weight,
-    `belief`, `spare` (how far a second token is seen). By record: where its entries begin, its cluster ends.
+    `votes` and those from one cluster, `close`. By entry (a record's candidate): `one` (which candidate),
+    `base` (its weight), `belief`, `spare` (whether a second token is seen, 0 to 1). By record: where its
+    entries begin, and where its cluster ends.
     """
 
     sums: FloatArray

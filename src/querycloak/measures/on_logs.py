@@ -228,8 +228,10 @@ class Delay(LogMeasure):
 
 def _heads(frame: pl.DataFrame, when: live.IntArray, row: live.IntArray) -> live.IntArray:
     """Find the first row of each row's search, as the replay does."""
-    from querycloak.kernels import searches
+    from querycloak.kernels.order import heads
 
     both = frame.select((pl.col("user").hash(1) ^ pl.col("query").hash(2)).alias("h")).to_series()
-    ids = np.where(when == live.NEVER, row, both.to_numpy().view(np.int64))
-    return searches.heads(when, ids, row)
+    found: live.IntArray = heads(
+        when, both.to_numpy().view(np.int64), row, np.lexsort((row, when)), live.NEVER
+    )
+    return found

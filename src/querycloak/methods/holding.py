@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from querycloak.dictionary import Texts
-from querycloak.log import Batch, IntArray
+from querycloak.log import NOTHING, Batch, IntArray, is_same
 from querycloak.protector import State
 
 
@@ -14,28 +14,39 @@ class Held:
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
-        self._columns = np.empty((len(Batch.COLUMNS), 0), np.int64)
+        self._room = 0
+        self._columns: dict[str, IntArray] = {}
+        self._fixed: dict[str, int] = {}  # columns that have had one value so far take no room
         self._free = np.empty(0, np.int64)
 
     def __len__(self) -> int:
-        return int(self._columns.shape[1] - self._free.size)
+        return self._room - int(self._free.size)
 
     def add(self, batch: Batch) -> IntArray:
         """Take records in and give the slots that they wait in."""
         self._make_room(len(batch))
         slots, self._free = self._free[: len(batch)], self._free[len(batch) :]
-        for place, name in enumerate(Batch.COLUMNS):
-            self._columns[place, slots] = getattr(batch, name)
+        if len(batch):
+            for name in Batch.COLUMNS:
+                self._put(name, slots, getattr(batch, name))
         return slots
+
+    def _put(self, name: str, slots: IntArray, values: IntArray) -> None:
+        if name not in self._columns:
+            if is_same(values) and self._fixed.setdefault(name, int(values[0])) == values[0]:
+                return
+            self._columns[name] = np.full(self._room, self._fixed.get(name, 0), np.int64)
+        self._columns[name][slots] = values
 
     def _make_room(self, needed: int) -> None:
         if self._free.size >= needed:
             return
-        size = self._columns.shape[1]
-        larger = np.empty((len(Batch.COLUMNS), max(2 * size, size + needed, 1024)), np.int64)
-        larger[:, :size] = self._columns
-        self._free = np.concatenate([self._free, np.arange(size, larger.shape[1])])
-        self._columns = larger
+        size, self._room = self._room, max(2 * self._room, self._room + needed, 1024)
+        for name, column in self._columns.items():
+            larger = np.full(self._room, self._fixed.get(name, 0), np.int64)
+            larger[:size] = column
+            self._columns[name] = larger
+        self._free = np.concatenate([self._free, np.arange(size, self._room)])
 
     def take(self, slots: IntArray) -> Batch:
         """Hand records back; their slots are free again."""
@@ -44,13 +55,19 @@ class Held:
 
     def look(self, slots: IntArray) -> Batch:
         """Show records that go on waiting."""
-        columns = {name: self._columns[place, slots] for place, name in enumerate(Batch.COLUMNS)}
-        return Batch.of(columns, self._texts)
+        if not slots.size:
+            return Batch.empty(self._texts)
+        columns = {name: column[slots] for name, column in self._columns.items()}
+        fixed = {
+            n: np.broadcast_to(np.int64(v), slots.size) for n, v in self._fixed.items() if n not in columns
+        }
+        return Batch.of(columns | fixed, self._texts)
 
     def column(self, name: str) -> IntArray:
         """Give one column by slot, for a kernel to look things up in."""
-        column: IntArray = self._columns[Batch.COLUMNS.index(name)]
-        return column
+        if name not in self._columns:
+            return np.broadcast_to(np.int64(self._fixed.get(name, NOTHING)), self._room)
+        return self._columns[name]
 
     def snapshot(self, slots: IntArray) -> State:
         """Give these records, numbered in this order from nought."""

@@ -231,10 +231,9 @@ class Swap(Protector):
 
     def _hand_back(self, out: IntArray) -> Batch:
         slots, label, seq, level = out.T
-        found, counts = np.unique(level, return_counts=True)
-        self.levels.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
-        free = self._held.take(slots)
-        moved = free.replace(user=label, seq=np.maximum(seq, free.seq))
+        counts = np.bincount(level, minlength=1)
+        self.levels.update({n: int(counts[n]) for n in np.flatnonzero(counts).tolist()})
+        moved = self._held.take(slots).replace(user=label, seq=seq)
         return times.apply(self.settings.time, self._labels.apply(moved))
 
     def label_of(self, users: IntArray) -> IntArray:

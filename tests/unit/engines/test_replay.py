@@ -16,7 +16,7 @@ KEY = b"k" * 32
 
 
 def _order(pieces) -> list[int]:
-    return [row for piece in pieces for row in piece.sort("_when", "_order")["row"].to_list()]
+    return [row for piece in pieces for row in piece.sort("_place")["row"].to_list()]
 
 
 @given(log=logs(), rows=st.integers(1, 20))

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from querycloak.kernels import askers, searches, sliding
+from querycloak.kernels import askers, order, siphash, sliding
 from querycloak.kernels.tables import PairTable, find, put, remove
 from tests.reference import naive
 
@@ -76,10 +76,24 @@ def test_sliding_counts_equal_the_naive_ones(events, span, z):
     assert found.tolist() == naive.exposed(keys.tolist(), user.tolist(), time.tolist(), span, z)
 
 
-@given(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2)), max_size=50))
+@given(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2)), max_size=120))
 def test_searches_are_found_as_the_naive_twin_finds_them(rows):
     time = np.array([t for t, _ in rows], np.int64)
     what = np.array([w for _, w in rows], np.int64)
     row = np.arange(len(rows)) * 3
-    found = searches.heads(time, what, row)
-    assert found.tolist() == naive.heads(time.tolist(), what.tolist(), row.tolist())
+    by_time = np.lexsort((row, time))
+    expected = naive.heads(time.tolist(), what.tolist(), row.tolist())
+    assert order.heads(time, what, row, by_time, -1).tolist() == expected
+    alone = order.heads(time, what, row, by_time, 3)
+    assert [h for h, t in zip(alone.tolist(), time, strict=True) if t == 3] == row[time == 3].tolist()
+
+
+@given(rows=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=60))
+def test_rows_of_one_moment_are_ordered_by_time_then_by_a_keyed_hash(rows):
+    rows = sorted(rows, key=lambda each: each[0])
+    seq, time = (np.array([each[i] for each in rows], np.int64) for i in (0, 1))
+    row = np.arange(len(rows))
+    words = siphash.key_words(b"k" * 16)
+    found = order.within_moments(seq, time, row, *words, np.uint64(1))
+    ties = siphash.draw(b"k" * 16, 1, row)
+    assert found.tolist() == np.lexsort((ties, time, seq)).tolist()

@@ -1,4 +1,4 @@
-"""`swap` and `cohort` as methods: promises on real-looking logs, settings, books, what changes while running."""
+"""`swap` and `cohort` as methods: promises on real-looking logs, settings, books, changes on the way."""
 
 from __future__ import annotations
 

@@ -1,0 +1,225 @@
+"""`swap` and `cohort`: kernels, file to file, growth; beside plain Python and `zanon` in the same run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.z_anonymity import PEER_RECORDS, peer
+from querycloak.dictionary import Texts
+from querycloak.engines import local
+from querycloak.engines.pipeline import Pipeline, parse_stages
+from querycloak.engines.replay import whole
+from querycloak.kernels import cohort as cohort_kernel
+from querycloak.kernels import swap as swap_kernel
+from querycloak.log import Batch, Log
+from querycloak.testing.generator import generate
+
+KEY = b"k" * 32
+PIECE = 1 << 17
+NAIVE_RECORDS = 300_000
+SEARCHES_PER_USER = 32  # of the made-up log
+#: The kernels that each method calls, so that they can be timed where they are called.
+KERNELS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "swap": (swap_kernel, ("swap",)),
+    "cohort": (cohort_kernel, ("by_arrival", "by_likeness", "release", "draw_labels")),
+}
+SETTINGS = {
+    "swap": [{"k": str(k), "level": str(level)} for level in (1, 6, 13) for k in (3, 10, 100)],
+    "cohort": [{"k": str(k)} for k in (3, 10, 100)] + [{"k": "10", "assign": "similar"}],
+}
+
+
+def encoded(log: Log) -> tuple[Batch, Texts]:
+    """Turn a log into integers, outside of any timing."""
+    texts = Texts()
+    pipeline = Pipeline(parse_stages(["swap"], {}), KEY, texts)
+    return local.encode(next(whole(log, KEY)), pipeline, 0), texts
+
+
+@contextlib.contextmanager
+def stopwatch(method: str) -> Iterator[list[float]]:
+    """Add up the seconds that a method's kernels take, by standing in for them while it runs."""
+    module, names = KERNELS[method]
+    spent = [0.0]
+
+    def timed(call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            begin = time.perf_counter()
+            try:
+                return call(*arguments)
+            finally:
+                spent[0] += time.perf_counter() - begin
+
+        return run
+
+    known = {name: getattr(module, name) for name in names}
+    try:
+        for name, call in known.items():
+            setattr(module, name, timed(call))
+        yield spent
+    finally:
+        for name, call in known.items():
+            setattr(module, name, call)
+
+
+def push_all(method: str, settings: dict[str, str], batch: Batch, texts: Texts) -> tuple[float, float, int]:
+    """Stream a batch through a method; give the kernels' seconds, all seconds, and its array bytes."""
+    protector = Pipeline(parse_stages([method], settings), KEY, texts).stages[0]
+    with stopwatch(method) as spent:
+        begin = time.perf_counter()
+        for start in range(0, len(batch), PIECE):
+            protector.push(batch[start : start + PIECE])
+            protector.drain_dropped()
+        return spent[0], time.perf_counter() - begin, array_bytes(protector, texts)
+
+
+def array_bytes(part: Any, texts: Texts, seen: set[int] | None = None) -> int:
+    """Add up the arrays that an object holds, its parts' included, the dictionary of texts not."""
+    seen = set() if seen is None else seen
+    if part is texts or id(part) in seen:
+        return 0
+    seen.add(id(part))
+    if isinstance(part, np.ndarray):
+        return int(part.nbytes)
+    inside = part if isinstance(part, list | tuple) else getattr(part, "__dict__", {}).values()
+    return sum(array_bytes(one, texts, seen) for one in inside)
+
+
+def naive_rate(batch: Batch, texts: Texts, k: int, level: int) -> float:
+    """Give the records per second of Algorithm 1 in plain Python."""
+    from tests.reference import naive_swap
+
+    users = batch.user[:NAIVE_RECORDS].tolist()
+    categories = texts.category.at_level(batch.category[:NAIVE_RECORDS], level).tolist()
+    begin = time.perf_counter()
+    naive_swap.swap(users, categories, k, seed=1)
+    return len(users) / (time.perf_counter() - begin)
+
+
+def kernels(batch: Batch, texts: Texts) -> dict[str, Any]:
+    """Measure records per second on one core, best of three, beside plain Python where it can do the same."""
+    found: dict[str, Any] = {}
+    for method, chosen in SETTINGS.items():
+        for settings in chosen:
+            push_all(method, settings, batch[:1000], texts)  # compiles
+            runs = [push_all(method, settings, batch, texts) for _ in range(3)]
+            name = " ".join([method, *(f"{key}={value}" for key, value in settings.items())])
+            line: dict[str, Any] = {
+                "kernel_records_per_second": round(len(batch) / min(run[0] for run in runs)),
+                "method_records_per_second": round(len(batch) / min(run[1] for run in runs)),
+            }
+            if method == "swap":
+                rate = naive_rate(batch, texts, int(settings["k"]), int(settings["level"]))
+                line["plain_python_records_per_second"] = round(rate)
+                line["kernel_to_plain_python"] = round(line["kernel_records_per_second"] / rate, 1)
+            found[name] = line
+    return found
+
+
+def growth(users: int, times: tuple[int, ...] = (1, 2, 4, 8, 16)) -> dict[str, Any]:
+    """Measure nanoseconds per record and array memory on the first 1, 2, 4 … parts of one long log."""
+    batch, texts = long_batch(users, times[-1])
+    found: dict[str, Any] = {}
+    part = len(batch) // times[-1]
+    for method, settings in (("swap", {"k": "10", "level": "6"}), ("cohort", {"k": "10"})):
+        push_all(method, settings, batch[:1000], texts)
+        for factor in times:
+            kernel, every, held = push_all(method, settings, batch[: factor * part], texts)
+            found[f"{method} {factor}x"] = {
+                "records": factor * part,
+                "kernel_nanoseconds_per_record": round(1e9 * kernel / (factor * part), 1),
+                "method_nanoseconds_per_record": round(1e9 * every / (factor * part), 1),
+                "array_megabytes": round(held / 1e6, 1),
+            }
+    return found
+
+
+def long_batch(users: int, times: int) -> tuple[Batch, Texts]:
+    """Replay one made-up log several times, as if its people went on searching: as long as memory allows."""
+    batch, texts = encoded(generate(users, seed=7, categories=True))
+    size = len(batch)
+    columns = {name: np.tile(array, times) for name, array in batch.arrays().items()}
+    shift = np.repeat(np.arange(times) * size, size)
+    columns["row"], columns["seq"] = np.arange(times * size), np.arange(1, times * size + 1)
+    columns["time"] = columns["time"] + shift  # time goes on
+    return Batch.of(columns, texts), texts
+
+
+def file_to_file(log: Log, folder: Path) -> dict[str, Any]:
+    """Run `protect` as people do, in a process of its own, on a Parquet file of classified records."""
+    source = folder / "log.parquet"
+    log.frame.drop("row").write_parquet(source)
+    found: dict[str, Any] = {"records": len(log)}
+    for method, settings in (
+        ("swap", ["k=3", "level=1"]),
+        ("swap", ["k=10", "level=6"]),
+        ("cohort", ["k=10"]),
+    ):
+        chosen = [part for setting in settings for part in ("-s", setting)]
+        for _ in range(2):  # the first run compiles whatever is not compiled yet
+            line = protected(["-m", method, *chosen], source, folder / "out.parquet")
+        line["records_per_second"] = round(len(log) / line["seconds_without_audit"])
+        found[" ".join([method, *settings])] = line
+    return found
+
+
+def protected(arguments: list[str], source: Path, output: Path) -> dict[str, Any]:
+    """Run `protect`; give its own seconds by step, the whole process's, and its peak memory."""
+    program = str(Path(sys.executable).with_name("querycloak"))
+    command = [program, "protect", str(source), *arguments, "--seed", "1", "--json", "-o", str(output)]
+    begin = time.perf_counter()
+    with tempfile.TemporaryFile() as answer:
+        process = subprocess.Popen(command, stdout=answer)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        whole_run = time.perf_counter() - begin
+        if process.returncode:
+            raise SystemExit(f"protect ended with status {process.returncode}")
+        answer.seek(0)
+        seconds = json.loads(answer.read())["seconds"]
+    return {
+        "seconds": seconds,
+        "seconds_without_audit": round(sum(seconds.values()) - seconds.get("audit", 0.0), 3),
+        "seconds_of_the_process": round(whole_run, 2),
+        "peak_gigabytes": round(usage.ru_maxrss * 1024 / 1e9, 2),
+    }
+
+
+def zanon_rate(log: Log) -> float:
+    """Give the records per second of `zanon` on the first records of the same log."""
+    first = log.with_frame(log.frame.sort("time", "row").head(PEER_RECORDS))
+    return len(first) / peer(first, generalise=False)
+
+
+def measure(scale: float = 1.0) -> dict[str, Any]:
+    """Measure everything; at full scale kernels get 2 M records, files 5 M, growth goes to 16 M."""
+    small = generate(int(2_000_000 * scale / SEARCHES_PER_USER) + 200, seed=7, categories=True)
+    batch, texts = encoded(small)
+    found: dict[str, Any] = {"kernel_records": len(batch), "kernels": kernels(batch, texts)}
+    found["growth"] = growth(int(1_000_000 * scale / SEARCHES_PER_USER) + 200)
+    log = generate(int(138_000 * scale) + 50, seed=7, categories=True)
+    with tempfile.TemporaryDirectory() as folder:
+        found["file_to_file"] = file_to_file(log, Path(folder))
+    try:
+        rate = zanon_rate(log)
+    except ImportError:
+        return found | {"zanon": "not installed: `make bench` installs it"}
+    slowest = min(
+        line["records_per_second"] for line in found["file_to_file"].values() if isinstance(line, dict)
+    )
+    return found | {"zanon_records_per_second": round(rate), "protect_to_zanon": round(slowest / rate, 1)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0), indent=2))
