@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 THREE = ("link-random", "link-frequent", "link-profile")
+RED, SEATING = "crimson", {"arrival": "-", "similar": "--"}  # how `cohort` is drawn
 Key = tuple[str, int, int, str | None]
 SHOWN_K = 10  # the k of the figures that have room for one
 
@@ -37,17 +39,26 @@ class Results:
 
     def base(self, method: str, assign: str | None = None) -> list[dict[str, Any]]:
         """Give the measures of a method, by level and k."""
-        keys = sorted((key for key in self.measured if (key[0], key[3]) == (method, assign)), key=lambda key: key[1:3])
+        keys = sorted(
+            (key for key in self.measured if (key[0], key[3]) == (method, assign)), key=lambda key: key[1:3]
+        )
         return [self.measured[key] for key in keys]
 
     def one(self, method: str, k: int, level: int = 1, assign: str | None = None) -> Any:
         """Give the measures of one setting, or None where there are none."""
         return self.measured.get((method, k, level, assign))
 
-    def success(self, name: str, method: str, k: int, level: int = 1, assign: str | None = None) -> float | None:
+    def success(
+        self, name: str, method: str, k: int, level: int = 1, assign: str | None = None
+    ) -> float | None:
         """Give an attack's share of right guesses, or None where it was not tried."""
         found = self.attacks.get((method, k, level, assign), {}).get(name)
         return found["success"] if found else None
+
+    def often(self, method: str, k: int, level: int = 1, assign: str | None = None) -> Any:
+        """Give what `link-repeat` achieves on strings that one person asked five times or more."""
+        found = self.attacks.get((method, k, level, assign), {}).get("link-repeat") or {}
+        return found.get("by_repeats", {}).get("5+")
 
     def linked(self, name: str, method: str, level: int = 1, assign: str | None = None) -> dict[int, float]:
         """Give an attack's success at every k at which it was tried."""
@@ -63,17 +74,6 @@ class Results:
     def levels(self) -> list[int]:
         """List the levels that were tried."""
         return sorted({one["level"] for one in self.base("swap")})
-
-
-def by_level(
-    results: Results, value: Callable[[dict[str, Any]], float]
-) -> dict[int, tuple[list[int], list[float]]]:
-    """Give for each level the k and a value at each."""
-    found = {}
-    for level in results.levels:
-        lines = sorted((o for o in results.base("swap") if o["level"] == level), key=lambda o: o["k"])
-        found[level] = [o["k"] for o in lines], [value(o) for o in lines]
-    return found
 
 
 class Pen:
@@ -117,37 +117,49 @@ class Pen:
         plt.close(figure)
 
 
-def level_lines(pen: Pen, axes: Any, results: Results, value: Callable[[dict[str, Any]], float]) -> None:
+Points = dict[int, float]
+
+
+def column(results: Results, name: str, level: int) -> Points:
+    """Give a measure of `swap` at a level, by k."""
+    return {one["k"]: float(one[name]) for one in results.base("swap") if one["level"] == level}
+
+
+def level_lines(pen: Pen, axes: Any, results: Results, points: Callable[[int], Points]) -> None:
     """Draw one line for each level over k."""
-    table = by_level(results, value)
-    for (level, (ks, values)), colour in zip(table.items(), pen.colours(len(table)), strict=True):
-        axes.plot(ks, values, marker=".", color=colour, label=f"swap, level {level}")
+    for level, colour in zip(results.levels, pen.colours(len(results.levels)), strict=True):
+        found = points(level)
+        if found:
+            axes.plot(*zip(*found.items(), strict=True), ".-", color=colour, label=f"swap, level {level}")
     axes.set_xlabel("k")
 
 
-def cohort_line(axes: Any, results: Results, value: Callable[[dict[str, Any]], float]) -> None:
+def cohort_lines(axes: Any, points: Callable[[str], Points]) -> None:
     """Draw `cohort` over k, in both ways of seating."""
-    for assign, style in (("arrival", "-"), ("similar", "--")):
-        lines = sorted(results.base("cohort", assign), key=lambda o: o["k"])
-        if lines:
-            ks, values = [o["k"] for o in lines], [value(o) for o in lines]
-            axes.plot(ks, values, "s", ls=style, ms=3, color="crimson", label=f"cohort, {assign}")
+    for assign, style in SEATING.items():
+        found = points(assign)
+        if found:
+            axes.plot(
+                *zip(*found.items(), strict=True), "s", ls=style, ms=3, color=RED, label=f"cohort, {assign}"
+            )
 
 
 def linkage(pen: Pen, results: Results) -> None:
     """Figure 6: record linkage of the paper's three attacks."""
     figure, rows = pen.sheet(3, 10, 3.4)
     for axes, name in zip(rows[0], THREE, strict=True):
-
-        def success(line: dict[str, Any], name: str = name) -> float:
-            return 100 * float(line["attacks"][name]["success"])
-
-        level_lines(pen, axes, results, success)
-        cohort_line(axes, results, success)
+        level_lines(pen, axes, results, partial(_percent_linked, results, name, "swap"))
+        cohort_lines(axes, partial(_percent_linked, results, name, "cohort", 1))
         axes.plot(results.ks, [100 / k for k in results.ks], "k:", label="1/k")
         axes.set(title=name, xscale="log", yscale="log", ylabel="records linked (%)")
     rows[0][-1].legend(fontsize=6)
     pen.keep(figure, "figure-06")
+
+
+def _percent_linked(
+    results: Results, name: str, method: str, level: int, assign: str | None = None
+) -> Points:
+    return {k: 100 * share for k, share in results.linked(name, method, level, assign).items()}
 
 
 def cumulative(pen: Pen, results: Results, shares: dict[str, list[float]]) -> None:
@@ -165,7 +177,7 @@ def cumulative(pen: Pen, results: Results, shares: dict[str, list[float]]) -> No
 def final_size(pen: Pen, results: Results) -> None:
     """Figure 8: records that a category still holds at the end."""
     figure, rows = pen.sheet()
-    level_lines(pen, rows[0][0], results, lambda line: float(line["final_held"]))
+    level_lines(pen, rows[0][0], results, partial(column, results, "final_held"))
     rows[0][0].plot(results.ks, results.ks, "k:", label="k")
     rows[0][0].set(xscale="log", yscale="log", ylabel="mean final |Q|")
     rows[0][0].legend(fontsize=7)
@@ -178,12 +190,12 @@ def over_time(pen: Pen, results: Results, name: str, column: str, label: str, lo
     axes, tenths = rows[0][0], range(10, 101, 10)
     scale = 100 if column == "release_rate_by_tenths" else 1
     for level, colour in zip(results.levels, pen.colours(len(results.levels)), strict=True):
-        line = results.one("base", "swap", SHOWN_K, level)
+        line = results.one("swap", SHOWN_K, level)
         axes.plot(tenths, [scale * v for v in line[column]], ".-", color=colour, label=f"swap, level {level}")
-    for assign, style in (("arrival", "-"), ("similar", "--")):
-        line = results.one("base", "cohort", SHOWN_K, assign=assign)
+    for assign, style in SEATING.items():
+        line = results.one("cohort", SHOWN_K, assign=assign)
         if line:
-            axes.plot(tenths, [scale * v for v in line[column]], "s", ls=style, ms=3, color="crimson",
+            axes.plot(tenths, [scale * v for v in line[column]], "s", ls=style, ms=3, color=RED,
                       label=f"cohort, {assign}")  # fmt: skip
     axes.set(
         xlabel="log read (%)", ylabel=label, title=f"k = {SHOWN_K}", yscale="symlog" if log else "linear"
@@ -201,13 +213,13 @@ def utility(pen: Pen, results: Results) -> None:
     )
     for axes, (name, scale, label) in zip(rows[0], parts, strict=True):
         for k in (3, SHOWN_K, 100):
-            lines = [one for level in results.levels if (one := results.one("base", "swap", k, level))]
+            lines = [one for level in results.levels if (one := results.one("swap", k, level))]
             if lines:
                 values = [scale * one["profile"][name] for one in lines]
                 axes.plot([one["level"] for one in lines], values, ".-", label=f"swap, k {k}")
-        for assign, style in (("arrival", "-"), ("similar", "--")):
-            if line := results.one("base", "cohort", SHOWN_K, assign=assign):
-                axes.axhline(scale * line["profile"][name], color="crimson", ls=style,
+        for assign, style in SEATING.items():
+            if line := results.one("cohort", SHOWN_K, assign=assign):
+                axes.axhline(scale * line["profile"][name], color=RED, ls=style,
                              label=f"cohort, k {SHOWN_K}, {assign}")  # fmt: skip
         axes.set(xlabel="level", ylabel=label, ylim=(0, None))
     largest = results.base("swap")[0]["profile"]["largest_distance"]
@@ -217,23 +229,29 @@ def utility(pen: Pen, results: Results) -> None:
 
 
 def speed(pen: Pen, results: Results) -> None:
-    """Figures 11 and 12: microseconds per record, of the methods and of the attacks."""
+    """Figure 11: microseconds per record of the methods."""
     figure, rows = pen.sheet()
-    level_lines(pen, rows[0][0], results, lambda line: float(line["microseconds_per_record"]))
-    cohort_line(rows[0][0], results, lambda line: float(line["microseconds_per_record"]))
+    name = "microseconds_per_record"
+    level_lines(pen, rows[0][0], results, partial(column, results, name))
+    cohort_lines(rows[0][0], lambda assign: {o["k"]: o[name] for o in results.base("cohort", assign)})
     rows[0][0].set(ylabel="µs per record", ylim=(0, None))
     rows[0][0].legend(fontsize=6)
     pen.keep(figure, "figure-11")
-    figure, panels = pen.sheet(3, 10, 3.2)
-    for axes, name in zip(panels[0], THREE, strict=True):
 
-        def each(line: dict[str, Any], name: str = name) -> float:
-            return 1e6 * float(line["attacks"][name]["seconds"]) / int(line["attacks"][name]["n"])
 
-        level_lines(pen, axes, results, each)
+def attack_speed(pen: Pen, results: Results) -> None:
+    """Figure 12: microseconds per record of the paper's three attacks."""
+    figure, rows = pen.sheet(3, 10, 3.2)
+    for axes, name in zip(rows[0], THREE, strict=True):
+        level_lines(pen, axes, results, partial(_attack_time, results, name))
         axes.set(title=name, ylabel="µs per record", ylim=(0, None))
-    panels[0][-1].legend(fontsize=6)
+    rows[0][-1].legend(fontsize=6)
     pen.keep(figure, "figure-12")
+
+
+def _attack_time(results: Results, name: str, level: int) -> Points:
+    found = ((k, results.attacks.get(("swap", k, level, None), {}).get(name)) for k in results.ks)
+    return {k: 1e6 * one["seconds"] / one["n"] for k, one in found if one and one["n"]}
 
 
 def memory(pen: Pen, results: Results) -> None:
@@ -241,7 +259,7 @@ def memory(pen: Pen, results: Results) -> None:
     figure, rows = pen.sheet()
     axes = rows[0][0]
     for k, colour in zip(results.ks, pen.colours(len(results.ks)), strict=True):
-        lines = [one for level in results.levels if (one := results.one("base", "swap", k, level))]
+        lines = [one for level in results.levels if (one := results.one("swap", k, level))]
         axes.plot([o["level"] for o in lines], [o["method_bytes"] / 1e6 for o in lines], ".-", color=colour,
                   label=f"swap, k {k}")  # fmt: skip
     axes.set(xlabel="level", ylabel="arrays of the method (MB)", ylim=(0, None))
@@ -267,17 +285,18 @@ def stronger(pen: Pen, results: Results) -> None:
     """What the paper did not try: windows and repeated strings, on `swap` and on `cohort`."""
     figure, rows = pen.sheet(2, 8, 3.4)
     for axes, (method, assign) in zip(rows[0], (("swap", None), ("cohort", "arrival")), strict=True):
-        lines = [one for k in results.ks if (one := results.one("ours", method, k, 1, assign))]
-        ks = [one["k"] for one in lines]
         for name in ("link-window", "link-repeat", "link-time"):
-            found = [one["attacks"][name] for one in lines]
-            if found and found[0]["success"] is not None:
-                axes.plot(ks, [100 * f["success"] for f in found], ".-", label=name)
-        often = [100 * one["attacks"]["link-repeat"]["by_repeats"]["5+"]["success"] for one in lines]
-        axes.plot(ks, often, ".--", label="link-repeat, strings asked 5+ times")
-        axes.plot(ks, [100 / k for k in ks], "k:", label="1/k")
+            found = _percent_linked(results, name, method, 1, assign)
+            if found:
+                axes.plot(*zip(*found.items(), strict=True), ".-", label=name)
+        often = {
+            k: 100 * part["success"] for k in results.ks if (part := results.often(method, k, 1, assign))
+        }
+        if often:
+            axes.plot(*zip(*often.items(), strict=True), ".--", label="link-repeat, strings asked 5+ times")
+        axes.plot(results.ks, [100 / k for k in results.ks], "k:", label="1/k")
         title = f"{method}, level 1" if method == "swap" else f"{method}, {assign}"
-        axes.set(title=title, xscale="log", yscale="log", ylim=(0.3, 110), xlabel="k",
-                 ylabel="records linked (%)")  # fmt: skip
+        axes.set(title=title, xscale="log", yscale="log", ylim=(0.3, 110), xlabel="k")
+        axes.set_ylabel("records linked (%)")
     rows[0][0].legend(fontsize=7)
     pen.keep(figure, "figure-stronger")

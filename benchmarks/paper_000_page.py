@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import paper_000_figures as figures
-from benchmarks.paper_000_figures import SHOWN_K, THREE, Results
+from benchmarks.paper_000_figures import SHOWN_K, THREE, Key, Results
 from querycloak.measures import kolmogorov_smirnov
 
 PAGE = Path(__file__).parents[1] / "docs" / "papers" / "paper-000.md"
@@ -39,13 +39,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 def load(path: Path) -> Results:
     """Read the lines of a run."""
     about, *lines = (json.loads(text) for text in path.read_text().splitlines())
-    return Results(about, lines)
-
-
-def success(line: dict[str, Any] | None, name: str) -> float | None:
-    """Give an attack's share of right guesses, or None where it was not tried."""
-    found = (line or {"attacks": {}})["attacks"].get(name)
-    return found["success"] if found else None
+    return Results.of(about, lines)
 
 
 def headline(results: Results) -> str:
@@ -53,13 +47,16 @@ def headline(results: Results) -> str:
     swaps, get = results.base("swap"), results.one
     mean = sum(o["microseconds_per_record"] for o in swaps) / len(swaps)
     at_190 = [o["microseconds_per_record"] for o in swaps if o["k"] == 190]
-    above = [max(o["attacks"][a]["success"] for a in THREE) for o in swaps if o["k"] >= 100]
-    deep, flat = get("base", "swap", 3, 13), get("base", "swap", 3, 1)
-    cohort = get("base", "cohort", SHOWN_K, assign="arrival")
-    by_topic, deeper = get("base", "swap", SHOWN_K, 1), get("base", "swap", SHOWN_K, 6)
+    every = [results.linked(name, "swap", level) for name in THREE for level in results.levels]
+    above = [share for linked in every for k, share in linked.items() if k >= 100]
+    flat, cohort = get("swap", 3), get("cohort", SHOWN_K, assign="arrival")
+    by_topic, deeper = get("swap", SHOWN_K, 1), get("swap", SHOWN_K, 6)
 
     def micro(value: float | None) -> str:
         return "–" if value is None else f"{value:.2f} µs"
+
+    def deep(name: str) -> str:
+        return percent(results.success(name, "swap", 3, 13))
 
     def loss(line: dict[str, Any] | None) -> str:
         return percent(line["profile"]["loss"]) if line else "–"
@@ -71,8 +68,8 @@ def headline(results: Results) -> str:
              micro(cohort and cohort["microseconds_per_record"])],
             ["the same, mean of all settings", "33.68 µs", micro(mean), ""],
             ["the same, k=190, slowest level", "49.71 µs", micro(max(at_190, default=None)), ""],
-            ["`link-profile`, k=3, level 13", "23.18 %", percent(success(deep, "link-profile")), ""],
-            ["`link-random`, k=3, level 13", "18.36 %", percent(success(deep, "link-random")), ""],
+            ["`link-profile`, k=3, level 13", "23.18 %", deep("link-profile"), ""],
+            ["`link-random`, k=3, level 13", "18.36 %", deep("link-random"), ""],
             ["best of the three, k ≥ 100", "< 1 %", percent(max(above, default=None)), ""],
             [f"profile loss, level 1, k={SHOWN_K}", "42.03 %", loss(by_topic), loss(cohort)],
             [f"profile loss, level 6, k={SHOWN_K}", "< 1 %", loss(deeper), ""],
@@ -81,18 +78,11 @@ def headline(results: Results) -> str:
     )  # fmt: skip
 
 
-def linked_by_k(results: Results, name: str, level: int, part: str = "base") -> dict[int, float]:
-    """Give an attack's success at each k tried on `swap` at a level."""
-    lines = ((k, results.one(part, "swap", k, level)) for k in results.ks)
-    return {k: line["attacks"][name]["success"] for k, line in lines if line}
-
-
 def compared(results: Results) -> tuple[str, dict[str, list[float]]]:
     """Repeat the paper's Kolmogorov-Smirnov comparison; give its table and the curves of figure 7."""
     rows, curves = [["paper", "", "0.08", "0.9977"]], {"1/k": [1 / k for k in results.ks]}
-    tried = [(name, level, "base") for name in THREE for level in (1, 13)] + [("link-repeat", 1, "ours")]
-    for name, level, part in tried:
-        linked = linked_by_k(results, name, level, part)
+    for name, level in [(name, level) for name in THREE for level in (1, 13)] + [("link-repeat", 1)]:
+        linked = results.linked(name, "swap", level)
         if not linked:
             continue
         gap, p_value = kolmogorov_smirnov([1 / k for k in linked], list(linked.values()))
@@ -101,24 +91,25 @@ def compared(results: Results) -> tuple[str, dict[str, list[float]]]:
     return table(["", "k tried", "D", "p-value"], rows), curves
 
 
-def grid(results: Results, value: Any, spell: Any) -> str:
-    """Write a table of k by level."""
-    rows = []
-    for k in results.ks:
-        lines = [results.one("base", "swap", k, level) for level in results.levels]
-        rows.append([f"k={k}", *("–" if line is None else spell(value(line)) for line in lines)])
-    return table(["", *(f"level {level}" for level in results.levels)], rows)
+def grid(results: Results, name: str) -> str:
+    """Write what an attack achieves on `swap`, k by level."""
+    rows = [
+        [f"k={k}", percent(1 / k), *(percent(results.success(name, "swap", k, at)) for at in results.levels)]
+        for k in results.ks
+    ]
+    return table(["", "1/k", *(f"level {level}" for level in results.levels)], rows)
 
 
 def cohort_grid(results: Results) -> str:
     """Write what `cohort` costs and what the paper's attacks achieve on it."""
     rows = []
     for assign in ("arrival", "similar"):
-        for one in sorted(results.base("cohort", assign), key=lambda o: o["k"]):
+        for one in results.base("cohort", assign):
             facts = one["facts"]
+            linked = [results.success(name, "cohort", one["k"], 1, assign) for name in THREE]
             rows.append([
                 f"{assign}, k={one['k']}",
-                percent(max(one["attacks"][name]["success"] for name in THREE)),
+                percent(max((share for share in linked if share is not None), default=None)),
                 percent(1 / one["k"]),
                 percent(one["release_rate"]),
                 f"{one['delay_mean']:,.0f}",
@@ -131,41 +122,38 @@ def cohort_grid(results: Results) -> str:
     return table(head, rows)
 
 
-def tried(results: Results) -> list[tuple[str, dict[str, Any]]]:
+def tried(results: Results) -> list[tuple[str, Key]]:
     """Name the releases on which our own attacks were tried."""
-    lines = [one for one in results.lines if one["part"] == "ours"]
-    lines.sort(key=lambda one: (one["method"] != "swap", one["level"], one["assign"] or "", one["k"]))
-    return [(f"`{o['method']}` k={o['k']}, {o['assign'] or 'level ' + str(o['level'])}", o) for o in lines]
+    keys = [key for key, found in results.attacks.items() if "link-repeat" in found]
+    keys.sort(key=lambda key: (key[0] != "swap", key[2], key[3] or "", key[1]))
+    return [
+        (f"`{method}` k={k}, {a or f'level {level}'}", (method, k, level, a)) for method, k, level, a in keys
+    ]
 
 
 def stronger(results: Results) -> str:
     """Write what attackers who see only the release achieve, against 1/k."""
     rows = []
-    for name, line in tried(results):
-        base = results.one("base", line["method"], line["k"], line["level"], line["assign"])
-        every = (base or {"attacks": {}})["attacks"] | line["attacks"]
-        bounded = {a: every[a] for a in RELEASE_ONLY if a in every and every[a]["success"] is not None}
-        often = line["attacks"]["link-repeat"]["by_repeats"]["5+"]
-        holds = all(f["holds"] for f in bounded.values()) and (often is None or often["holds"])
-        best = max(bounded, key=lambda a: bounded[a]["success"])
-        rows.append([
-            name, percent(1 / line["k"]),
-            *(interval(bounded[a]) if a in bounded else "–" for a in RELEASE_ONLY[3:]),
-            interval(often) if often else "–",
-            f"`{best}`", "yes" if holds else "**no**",
-        ])  # fmt: skip
-    ours = [f"`{name}`" for name in RELEASE_ONLY[3:]]
-    head = ["release", "1/k", *ours, "`link-repeat`, strings asked 5+ times", "best", "1/k holds"]
+    for name, key in tried(results):
+        found = results.attacks[key]
+        seen = {a: found[a] for a in RELEASE_ONLY if a in found and found[a]["success"] is not None}
+        often = results.often(*key)
+        holds = all(one["holds"] for one in [*seen.values(), *([often] if often else [])])
+        best = max(seen, key=lambda a: seen[a]["success"])
+        ours = [interval(seen[a]) if a in seen else "–" for a in RELEASE_ONLY[3:]]
+        rest = [interval(often) if often else "–", f"`{best}`", "yes" if holds else "**no**"]
+        rows.append([name, percent(1 / key[1]), *ours, *rest])
+    names = [f"`{name}`" for name in RELEASE_ONLY[3:]]
+    head = ["release", "1/k", *names, "`link-repeat`, strings asked 5+ times", "best of all six", "1/k holds"]
     return table(head, rows)
 
 
 def unbounded(results: Results) -> str:
     """Write what attackers achieve whom nobody promised to stop."""
     rows = []
-    for name, line in tried(results):
-        found = [line["attacks"].get(a) for a in UNBOUNDED]
-        cells = ["–" if f is None or f["success"] is None else _with_chance(f) for f in found]
-        rows.append([name, *cells])
+    for name, key in tried(results):
+        found = [results.attacks[key].get(a) for a in UNBOUNDED]
+        rows.append([name, *("–" if f is None or f["success"] is None else _with_chance(f) for f in found)])
     return table(["release", *(f"`{a}`" for a in UNBOUNDED)], rows)
 
 
@@ -176,7 +164,7 @@ def _with_chance(found: dict[str, Any]) -> str:
 
 def wrong(results: Results) -> str:
     """Write what an attacker achieves who believes in another k or level."""
-    line = next((one for one in results.lines if one["part"] == "wrong"), None)
+    line = results.wrong
     if line is None:
         return ""
     rows = [
@@ -196,6 +184,7 @@ def draw(results: Results, folder: Path) -> None:
     figures.over_time(pen, results, "figure-09", "release_rate_by_tenths", "released of read (%)", False)
     figures.utility(pen, results)
     figures.speed(pen, results)
+    figures.attack_speed(pen, results)
     figures.over_time(pen, results, "figure-13", "delay_by_tenths", "mean delay (records)", True)
     figures.memory(pen, results)
     figures.depth(pen, results, PAPER_CATEGORIES)

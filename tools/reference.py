@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [str(HERE), str(ROOT / "src")]
 
-from pages import certificate, cli, errors, measures, methods, python, settings  # noqa: E402
+from pages import attacks, certificate, cli, errors, measures, methods, python, settings  # noqa: E402
 
 FOLDER = ROOT / "docs" / "reference"
 HEAD = "<!-- Made by tools/reference.py: change the code, then run `make docs`. -->\n\n"
@@ -24,6 +24,7 @@ HEAD = "<!-- Made by tools/reference.py: change the code, then run `make docs`. 
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli.page,
     "methods.md": methods.page,
+    "attacks.md": attacks.page,
     "settings.md": settings.page,
     "measures.md": measures.page,
     "errors.md": errors.page,

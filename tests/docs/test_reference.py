@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -16,7 +17,7 @@ from querycloak.api import describe_methods
 from querycloak.cli import COMMANDS
 from querycloak.cli import main as cli
 from querycloak.io import FORMATS, REASONS
-from querycloak.registry import MEASURES, METHODS
+from querycloak.registry import ATTACKS, MEASURES, METHODS
 from tests.docs.pages import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -88,6 +89,14 @@ def test_a_setting_has_its_row(method: str, setting: str) -> None:
     assert f"`{setting}`" in (EXPLANATION / f"{method}.md").read_text("utf-8")
 
 
+@pytest.mark.parametrize("name", list(ATTACKS.built_in))
+def test_an_attack_has_its_section_with_every_setting(name: str) -> None:
+    section = page("attacks.md").partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    assert "**Game**" in section
+    for part in dataclasses.fields(ATTACKS.get(name).Settings):
+        assert f"| `{part.name}` |" in section
+
+
 @pytest.mark.parametrize("name", list(MEASURES.built_in))
 def test_a_measure_has_its_row(name: str) -> None:
     assert f"| `{name}` |" in page("measures.md")
@@ -149,6 +158,8 @@ def test_the_private_files_are_described_as_they_are(monkeypatch: pytest.MonkeyP
     private = json.loads((tmp_path / "out.csv.certificate.private.json").read_text("utf-8"))
     assert set(private) == {name for name, _ in certificate.PRIVATE}
     assert release.truth.columns == [name for name, _ in certificate.TRUTH]
+    groups = qc.protect(qc.generate(users=20, seed=1), "cohort", k=2, labels="fresh")
+    assert groups.truth.columns == [name for name, _ in certificate.TRUTH + certificate.MORE_TRUTH]
 
 
 def test_a_stale_page_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Usage: python -m tests.docs.update [PAGE]...    all pages if none is named
 
-Only outputs without `...` are changed. Read the diff before you keep it.
+Only outputs without `...` are changed, and lines in which it stands for the last word, such as the
+seconds that a command took. Read the diff before you keep it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,18 @@ from tests.docs.pages import Block, blocks, name_of, pages
 from tests.docs.runner import Reader, execute
 
 
+def renewed(shown: list[str], told: list[str]) -> list[str]:
+    """Give what a page should show for a command that now prints `told`."""
+    open_ended = [line for line in shown if "..." in line]
+    last_words = all(line.endswith("  ...") for line in open_ended) and len(shown) == len(told)
+    if not shown or (open_ended and not last_words):
+        return shown
+    if not open_ended:
+        return told
+    pairs = zip(shown, told, strict=True)
+    return [now.rpartition(" ")[0] + " ..." if then in open_ended else now for then, now in pairs]
+
+
 class Updater(Reader):
     """A reader that takes notes instead of comparing."""
 
@@ -32,8 +45,7 @@ class Updater(Reader):
         for command in block.commands():
             _, output = execute(command.text)
             told = [line.rstrip() for line in output.rstrip().splitlines()]
-            keep = not command.shown or any("..." in line for line in command.shown)
-            lines += [f"$ {command.text}", *(command.shown if keep else told)]
+            lines += [f"$ {command.text}", *renewed(command.shown, told)]
         if "\\" not in block.text:
             self.renewed.append((block, lines))
 

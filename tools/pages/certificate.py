@@ -70,6 +70,14 @@ TRUTH = (
     ("released_after", "how many input rows had been read when it was let go"),
 )
 
+#: Columns that only some releases' truth has.
+MORE_TRUTH = (
+    ("original_label", "with fresh labels: the label that stands for who asked"),
+    ("label_user", "with fresh labels: the user for whom the label of the row stands"),
+    ("cohort", "with `cohort`, one for each user: the number of the cohort of who asked"),
+    ("cohort_size", "with `cohort`: how many seats it has, those of earlier releases included"),
+)
+
 
 def schema() -> dict[str, Any]:
     """Read the schema that `verify` checks against."""
@@ -120,5 +128,5 @@ def page() -> str:
         "## The truth file",
         "`protect --truth FILE` writes Parquet, mode 0600. With it, anyone can undo the release: it is for "
         "evaluation and audit, never for publication.",
-        table(("column", "meaning"), [(f"`{name}`", meaning) for name, meaning in TRUTH]),
+        table(("column", "meaning"), [(f"`{name}`", meaning) for name, meaning in TRUTH + MORE_TRUTH]),
     )

@@ -15,7 +15,7 @@ EXITS = (
     (1, "a fault in querycloak itself; `QUERYCLOAK_DEBUG=1` shows the traceback, which may hold data"),
     (2, "the request cannot be carried out, or a policy refuses it"),
     (3, "the log is not what was declared"),
-    (4, "a promise is broken, or a file is not the one that was certified"),
+    (4, "a promise or a bound is broken, or a file is not the one that was certified"),
     (130, "interrupted"),
 )
 

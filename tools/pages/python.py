@@ -7,11 +7,12 @@ import inspect
 import querycloak as qc
 from pages.markdown import fenced, first_line, signature, table
 from pages.markdown import page as put_together
+from querycloak.attacks.finding import Finding
 from querycloak.log import Batch
 from querycloak.protector import Protector
 from querycloak.testing.conformance import CHECKS
 
-VERBS = ("read", "write", "generate", "classify", "protect", "verify", "measure")
+VERBS = ("read", "write", "generate", "classify", "protect", "verify", "attack", "measure")
 THINGS = ("Log", "Release")
 
 
@@ -28,6 +29,12 @@ def thing(name: str) -> list[str]:
         (f"`{field}`", f"`{kind}`") for field, kind in part.__annotations__.items() if "ClassVar" not in kind
     ]
     return [f"### qc.{name}", inspect.getdoc(part) or "", table(("field", "type"), rows)]
+
+
+def finding() -> list[str]:
+    """Describe what `qc.attack` gives."""
+    rows = [(f"`{field}`", f"`{kind}`") for field, kind in Finding.__annotations__.items()]
+    return ["### Finding", inspect.getdoc(Finding) or "", table(("field", "type"), rows)]
 
 
 def protocol() -> str:
@@ -68,6 +75,7 @@ def page() -> str:
         *(part for name in VERBS for part in verb(name)),
         "## Things",
         *(part for name in THINGS for part in thing(name)),
+        *finding(),
         "## Rooms",
         "`qc.measures`: functions of plain values, see [measures](measures.md). `qc.topics`: the taxonomy "
         "and the classifiers. `qc.errors`: every exception, see [errors](errors.md). `qc.testing`: for "

@@ -32,13 +32,13 @@ class Seen:
     """
 
     labels: Dictionary
+    strings: Dictionary
     at: IntArray
     label: Codes
     string: Codes
     category: Codes
     starts: IntArray
     time: IntArray | None
-    order: IntArray
 
     @property
     def people(self) -> int:
@@ -69,13 +69,13 @@ def see(release: pl.DataFrame, level: int) -> Seen:
     at[rows] = _inverse(order)[np.cumsum(opens) - 1]
     return Seen(
         labels,
+        strings,
         at,
         label[order].astype(np.int32),
         string[order].astype(np.int32),
         category[order].astype(np.int32),
         starts,
         columns[3][opens][order] if time is not None else None,
-        order,
     )
 
 

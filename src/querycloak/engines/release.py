@@ -19,7 +19,7 @@ from querycloak.engines import audit as auditing
 from querycloak.engines import local
 from querycloak.engines.audit import Audited
 from querycloak.engines.pipeline import Pipeline
-from querycloak.engines.request import Reading, Request
+from querycloak.engines.request import Reading, Request, audited_columns
 from querycloak.engines.state import SourceState
 from querycloak.errors import BrokenPromise
 from querycloak.keys import Secret
@@ -163,8 +163,10 @@ def _audited(request: Request, writer: io.Writer, reading: Reading, truth: pl.Da
     written = io.read(writer.unfinished, layout=writer.layout, required=())
     if written.skipped.total or written.frame.height != truth.height:
         raise BrokenPromise("the release cannot be read back as it was written; nothing was published")
-    release = written.frame.rename({"row": "released_row"}).lazy()
-    audited = auditing.audit(request.stages, release, reading.original(), truth.lazy())
+    release = written.frame.rename({"row": "released_row"})
+    release = release.select(audited_columns(release, "released_row"))
+    del written
+    audited = auditing.audit(request.stages, release.lazy(), reading.original(), truth.lazy())
     if faults := audited.broken():
         raise BrokenPromise("the release broke a promise; nothing was published\n" + "\n".join(faults))
     return audited

@@ -77,8 +77,9 @@ class Reading:
         yield from self._spool.pieces(rows)
 
     def original(self) -> pl.LazyFrame:
-        """Give what was read, for the audit."""
+        """Give what was read, for the audit; columns that no audit looks at are let go."""
         if self._log is not None:
+            self._log = self._log.with_frame(self._log.frame.select(audited_columns(self._log.frame, "row")))
             return self._log.frame.lazy()
         assert self._spool is not None
         return self._spool.scan()
@@ -103,6 +104,11 @@ class Reading:
         self.layout = piece.layout
         self.dropped_columns = piece.dropped_columns
         check_columns(self._request.stages, piece.frame.columns)
+
+
+def audited_columns(frame: pl.DataFrame, number: str) -> list[str]:
+    """Name the columns that audits look at."""
+    return [name for name in (number, "user", "query", "time", "category") if name in frame.columns]
 
 
 def check_columns(stages: list[Stage], columns: list[str]) -> None:

@@ -75,6 +75,18 @@ def _add_token(user, count, c, distinct, tokens, pool, categories):  # type: ign
 
 
 @njit(inline="always")
+def _take_in(record, user, c, distinct, tokens, pool, categories, free, ends):  # type: ignore[no-untyped-def]
+    """Add a record and one token of its user to a category."""
+    if categories[c, HELD] == categories[c, ROOM]:
+        pool = _make_room(pool, categories, c, free, ends)
+    last = categories[c, START] + categories[c, HELD]
+    pool[last, RECORD], pool[last, ORIGIN] = record, user
+    _add_token(user, np.int64(1), c, distinct, tokens, pool, categories)
+    categories[c, HELD] += 1
+    return pool
+
+
+@njit(inline="always")
 def _word(k0, k1, categories, c):  # type: ignore[no-untyped-def]
     word = siphash(k0, k1, np.uint64(categories[c, KEY]), np.uint64(categories[c, DRAWS]))
     categories[c, DRAWS] += 1
@@ -158,12 +170,7 @@ def guarded(  # type: ignore[no-untyped-def]
     """
     for i in range(user.size):
         c = category[i]
-        if categories[c, HELD] == categories[c, ROOM]:
-            pool = _make_room(pool, categories, c, free, ends)
-        last = categories[c, START] + categories[c, HELD]
-        pool[last, RECORD], pool[last, ORIGIN] = record[i], user[i]
-        _add_token(user[i], np.int64(1), c, False, tokens, pool, categories)
-        categories[c, HELD] += 1
+        pool = _take_in(record[i], user[i], c, False, tokens, pool, categories, free, ends)
         for _ in range(TRIES):
             if categories[c, USERS] <= k:
                 break
@@ -244,12 +251,7 @@ def swap(  # type: ignore[no-untyped-def]
     """
     for i in range(user.size):
         c = category[i]
-        if categories[c, HELD] == categories[c, ROOM]:
-            pool = _make_room(pool, categories, c, free, ends)
-        last = categories[c, START] + categories[c, HELD]
-        pool[last, RECORD], pool[last, ORIGIN] = record[i], user[i]
-        _add_token(user[i], np.int64(1), c, distinct, tokens, pool, categories)
-        categories[c, HELD] += 1
+        pool = _take_in(record[i], user[i], c, distinct, tokens, pool, categories, free, ends)
         full = categories[c, USERS] > k
         if patience:
             _join_ring(c, top[i], categories)
