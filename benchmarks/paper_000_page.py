@@ -153,13 +153,8 @@ def unbounded(results: Results) -> str:
     rows = []
     for name, key in tried(results):
         found = [results.attacks[key].get(a) for a in UNBOUNDED]
-        rows.append([name, *("–" if f is None or f["success"] is None else _with_chance(f) for f in found)])
+        rows.append([name, *("–" if one is None else interval(one) for one in found)])
     return table(["release", *(f"`{a}`" for a in UNBOUNDED)], rows)
-
-
-def _with_chance(found: dict[str, Any]) -> str:
-    chance = found.get("chance")
-    return interval(found) + (f", chance {percent(chance)}" if chance is not None else "")
 
 
 def wrong(results: Results) -> str:
@@ -200,7 +195,8 @@ def write(path: Path) -> None:
     page = PAGE if path.stem == "paper-000" else path.with_suffix("") / PAGE.name
     page.parent.mkdir(parents=True, exist_ok=True)
     draw(results, page.parent / "figures-000")
-    from benchmarks.paper_000_text import text
+    from benchmarks import paper_000_tables, paper_000_text
 
-    page.write_text(text(results))
-    print(f"wrote {page.name} and its figures")
+    page.write_text(paper_000_text.text(results))
+    page.with_name("paper-000-tables.md").write_text(paper_000_tables.text(results))
+    print(f"wrote {page.name}, its tables and its figures")

@@ -13,7 +13,7 @@ ADVICE = {
     "error": "The parent of all others. It is never raised itself.",
     "usage": "Read the hint. `querycloak COMMAND --help` lists what a command takes.",
     "parameter": "Choose a value that the [settings](settings.md) allow. All faults are told in one go.",
-    "unknown-name": "Take the name that the hint suggests; `querycloak methods`, `attacks` and `measures` list them.",
+    "unknown-name": "Take the name that the hint suggests; `methods`, `attacks` and `measures` list them.",
     "refused": "The settings are valid, but the result would break a policy. The hint names the way out.",
     "data": "The message names the row or the column. `--map` and `--format` say what a file cannot.",
     "broken-promise": "Nothing was written. A method is at fault: report it, with settings, without data.",

@@ -22,6 +22,7 @@ from querycloak.attacks.protocol import Attack, AttackerView, Attribution
 from querycloak.attacks.seen import IntArray, Seen, attackers_k, attackers_level, see
 from querycloak.attacks.wording import words_of
 from querycloak.kernels import relink, repeat_em, sessions, window_votes
+from querycloak.log import NO_TIME
 from querycloak.settings import setting
 
 #: Candidates that a record keeps for the vote of its session, records of a session, rounds of voting.
@@ -41,9 +42,9 @@ class LinkTime(Attack):
     other within `gap` minutes and share a word that is rare enough for the time between them are taken
     for one session, across all categories, and vote for an author they have in common.
 
-    Limits: needs times as they were. Coarse times are noticed by how little they say about the order of release, and
-    then only the sessions are used. Against `cohort` sessions say whose records belong together, and nothing about
-    which member of the cohort it was: right once in k.
+    Limits: needs times as they were. Coarse times are noticed by how little they say about the order of
+    release; then only the sessions are used. Against `cohort` sessions say which records belong together,
+    and nothing about which member of the cohort it was: right once in k.
     """
 
     name = "link-time"
@@ -89,9 +90,9 @@ def find_sessions(seen: Seen, gap: float, chance: float) -> tuple[tuple[IntArray
     """Group places by session; say how many are in one with others."""
     assert seen.time is not None
     words = words_of(seen.strings.texts())
-    span = max(1, int(seen.time.max(initial=0)) - int(seen.time.min(initial=0)))
+    by_time = np.argsort(seen.time, kind="stable")[np.count_nonzero(seen.time == NO_TIME) :]
+    span = max(1, int(np.ptp(seen.time[by_time]))) if by_time.size else 1
     frequency = words.counts(seen.string) / span
-    by_time = np.argsort(seen.time, kind="stable")
     of = sessions.chain(
         by_time, seen.time, seen.string, words.begins, words.word, frequency, gap, chance, SESSION
     )
@@ -106,7 +107,7 @@ def entry_window(seen: Seen, k: int, reach: int) -> tuple[Window, float | None]:
     arrival = np.empty_like(order)
     arrival[order] = np.arange(order.size)
     held = float(np.abs(arrival - np.arange(order.size)).mean()) / SPREAD_OF_DELAYS if order.size else 0.0
-    if not 0.7 * k <= held <= 10 * k:
+    if not 0.7 * k <= held <= 10 * k or np.any(seen.time == NO_TIME):
         return window(seen, k, reach), None
     first, last = seen.starts[seen.category], seen.starts[seen.category + 1] - 1
     centre = np.clip(np.rint(sessions.entries(arrival) - np.sqrt(held) / 2), first, last)

@@ -39,7 +39,8 @@ def meetings(members, groups, label, labels, most, pair, weight):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def _root(parent, x):  # type: ignore[no-untyped-def]
+def root(parent, x):  # type: ignore[no-untyped-def]
+    """Give the set that an element belongs to; `parent` leads there, by ever shorter ways."""
     while parent[x] != x:
         parent[x] = parent[parent[x]]
         x = parent[x]
@@ -51,12 +52,12 @@ def join(first, second, labels, size_limit):  # type: ignore[no-untyped-def]
     """Join labels, the surest pairs first, into sets of at most `size_limit`; give each label its set."""
     parent, size = np.arange(labels), np.ones(labels, np.int64)
     for i in range(first.size):
-        a, b = _root(parent, first[i]), _root(parent, second[i])
+        a, b = root(parent, first[i]), root(parent, second[i])
         if a != b and size[a] + size[b] <= size_limit:
             parent[b] = a
             size[a] += size[b]
     for x in range(labels):
-        parent[x] = _root(parent, x)
+        parent[x] = root(parent, x)
     return parent
 
 

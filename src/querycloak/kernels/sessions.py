@@ -5,15 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from querycloak.kernels.mates import root
 from querycloak.kernels.repeat_em import clear, enter, settle, take_best
-
-
-@njit(inline="always")
-def _root(parent, x):  # type: ignore[no-untyped-def]
-    while parent[x] != x:
-        parent[x] = parent[parent[x]]
-        x = parent[x]
-    return x
 
 
 @njit(cache=True, nogil=True)
@@ -35,12 +28,12 @@ def chain(by_time, time, string, begins, words, frequency, gap, chance, most):  
             last[w] = i
             if j < 0 or time[i] - time[j] > gap or (time[i] - time[j]) * frequency[w] > chance:
                 continue
-            a, b = _root(parent, i), _root(parent, j)
+            a, b = root(parent, i), root(parent, j)
             if a != b and size[a] + size[b] <= most:
                 parent[b] = a
                 size[a] += size[b]
     for i in range(parent.size):
-        parent[i] = _root(parent, i)
+        parent[i] = root(parent, i)
     return parent
 
 
