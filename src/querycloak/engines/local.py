@@ -57,6 +57,8 @@ def encode(piece: pl.DataFrame, pipeline: Pipeline, read: int) -> Batch:
         columns[name] = _numbers(piece[name], name, pipeline.texts)[firsts]
     if "user" in columns:
         pipeline.meet(columns["user"])
+    if "time" not in columns and "time" in piece.columns:  # the order of release goes by it
+        columns["time"] = _numbers(piece["time"], "time", pipeline.texts)[firsts]
     return Batch.of(columns, pipeline.texts)
 
 

@@ -70,7 +70,7 @@ def protect(request: Request) -> Report:
         cleanup.callback(reading.close)
         pipeline = Pipeline(request.stages, plan.key, Texts())
         if plan.state is not None:
-            plan.state.open_books(request.stages, pipeline.stages)
+            plan.state.open_books(request.stages, pipeline)
         writer, truth = _run(request, reading, pipeline, cleanup, clock)
         _count(report, reading, pipeline, truth)
         audited = _audited(request, writer, reading, truth)
@@ -81,7 +81,7 @@ def protect(request: Request) -> Report:
         if not request.dry_run:
             report.written = _publish(request, report, writer, truth)
             if plan.state is not None:
-                plan.state.close_books(request.stages, pipeline.stages)
+                plan.state.close_books(request.stages, pipeline)
         clock.lap("publish")
     report.seconds = clock.seconds
     return report

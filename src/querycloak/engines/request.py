@@ -114,7 +114,7 @@ def audited_columns(frame: pl.DataFrame, number: str) -> list[str]:
 def check_columns(stages: list[Stage], columns: list[str]) -> None:
     """Refuse a log that lacks a column without which a method cannot work."""
     for stage in stages:
-        for name in sorted(METHODS.get(stage.method).needs - set(columns)):
+        for name in sorted(METHODS.get(stage.method).needs_for(stage.settings) - set(columns)):
             hint = (
                 "`querycloak classify` adds it"
                 if name == "category"

@@ -11,10 +11,9 @@ from typing import Any
 import polars as pl
 
 from querycloak.certificate import write_private
-from querycloak.engines.pipeline import Stage
+from querycloak.engines.pipeline import Pipeline, Stage
 from querycloak.errors import DataError, Refused, UsageError
 from querycloak.ledger import Ledger, default_state
-from querycloak.protector import Protector
 from querycloak.registry import METHODS
 
 
@@ -43,14 +42,19 @@ class SourceState:
         name = hashlib.sha256(self.source.encode()).hexdigest()[:16]
         return self._folder / f"{name}.{method}.parquet"
 
-    def open_books(self, stages: list[Stage], protectors: list[Protector]) -> None:
+    def open_books(self, stages: list[Stage], pipeline: Pipeline) -> None:
         """Give every method its book; refuse a second release of a source whose book is not here."""
-        for stage, protector in zip(stages, protectors, strict=True):
+        for stage, protector in zip(stages, pipeline, strict=True):
             if not METHODS.get(stage.method).keeps_book:
                 continue
+            if getattr(stage.settings, "scope", "source") != "source":
+                raise Refused(
+                    "one cohort per topic is an experiment for a single release: it keeps no book",
+                    hint="leave out `--source`, or use `scope=source`",
+                )
             path = self._path(stage.method)
             if path.exists():
-                protector.open_book(self._read(path, stage))
+                pipeline.meet(protector.open_book(self._read(path, stage)))
             elif self._was_released(stage.method):
                 raise Refused(
                     f"this source was released with `{stage.method}` before, and its book is not here: "
@@ -72,9 +76,9 @@ class SourceState:
             )
         return book
 
-    def close_books(self, stages: list[Stage], protectors: list[Protector]) -> None:
+    def close_books(self, stages: list[Stage], pipeline: Pipeline) -> None:
         """Keep the books for the next release."""
-        for stage, protector in zip(stages, protectors, strict=True):
+        for stage, protector in zip(stages, pipeline, strict=True):
             book = protector.book()
             if book is None:
                 continue

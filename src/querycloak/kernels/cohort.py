@@ -193,8 +193,13 @@ def _free_cohort(c, now, n, size, members, start, head, following, out):  # type
 
 
 @njit(cache=True, nogil=True)
-def release(user, slot, completed, cohort_of, k, full, size, members, start, head, following, out):  # type: ignore[no-untyped-def]
-    """Let records of full cohorts go, chain the others to their users; write (slot, arrival), count them."""
+def release(  # type: ignore[no-untyped-def]
+    user, slot, completed, cohort_of, k, full, size, members, start, newest, head, following, out
+):  # fmt: skip
+    """Let records of full cohorts go, chain the others to their users; write (slot, arrival), count them.
+
+    With a `newest` for each shard, a full cohort waits until the next one of its shard is full.
+    """
     n = 0
     for i in range(user.size):
         c = cohort_of[user[i]]
@@ -204,9 +209,13 @@ def release(user, slot, completed, cohort_of, k, full, size, members, start, hea
         else:
             following[slot[i]] = head[user[i]]
             head[user[i]] = slot[i]
-        if completed[i] >= 0:
-            full[completed[i]] = 1
-            n = _free_cohort(completed[i], i, n, size, members, start, head, following, out)
+        done = completed[i]
+        if done >= 0 and newest.size:
+            shard = done % newest.size
+            done, newest[shard] = newest[shard], done
+        if done >= 0:
+            full[done] = 1
+            n = _free_cohort(done, i, n, size, members, start, head, following, out)
     return n
 
 

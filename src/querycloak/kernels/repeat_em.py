@@ -149,16 +149,15 @@ def settle(d, size, known, spread, rounds):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def take_best(d, r, who, belief):  # type: ignore[no-untyped-def]
     """Write the likeliest candidates of a record, best first; equal ones as they were entered."""
-    for rank in range(who.size):
-        best = -1
-        for e in range(d.begins[r], d.begins[r + 1]):
-            if d.belief[e] > 0 and (best < 0 or d.belief[e] > d.belief[best]):
-                best = e
-        if best < 0:
-            who[rank], belief[rank] = NOBODY, 0
-        else:
-            who[rank], belief[rank] = d.who[d.one[best]], d.belief[best]
-            d.belief[best] = -1
+    who[:], belief[:] = NOBODY, 0
+    last = who.size - 1
+    for e in range(d.begins[r], d.begins[r + 1]):
+        if d.belief[e] > belief[last]:
+            rank = last
+            while rank > 0 and d.belief[e] > belief[rank - 1]:
+                who[rank], belief[rank] = who[rank - 1], belief[rank - 1]
+                rank -= 1
+            who[rank], belief[rank] = d.who[d.one[e]], d.belief[e]
 
 
 @njit(cache=True, nogil=True)

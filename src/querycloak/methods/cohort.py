@@ -127,7 +127,16 @@ class Cohort(Protector):
         self._head = np.empty(0, np.int64)
         self._following = np.empty(0, np.int64)
         self._records = np.empty(0, np.int64)
+        #: With `leftover=join`, the newest full cohort of each shard waits: who is left over may join it.
+        self._last_full = np.full(settings.shards if settings.leftover == "join" else 0, kernel.NOWHERE)
         self._parked = Batch.empty(texts)
+
+    @classmethod
+    def needs_for(cls, settings: declared.Settings) -> frozenset[str]:
+        """Say that likeness and topics need categories."""
+        chosen: Any = settings
+        by_topic = chosen.assign == "similar" or chosen.scope == "category"
+        return cls.needs | {"category"} if by_topic else cls.needs
 
     @classmethod
     def examples(cls) -> list[declared.Settings]:
@@ -186,7 +195,7 @@ class Cohort(Protector):
         self._make_room(slots)
         out = np.empty((len(self._held), 2), np.int64)
         chains = self._head, self._following
-        n = kernel.release(people, slots, completed, *self.seating.seats, *chains, out)
+        n = kernel.release(people, slots, completed, *self.seating.seats, self._last_full, *chains, out)
         freed = self._held.take(out[:n, 0])
         moved = self._labelled(freed.replace(seq=np.maximum(freed.seq, batch.seq[out[:n, 1]])))
         if not self._by_topic:
@@ -213,13 +222,25 @@ class Cohort(Protector):
 
     def close(self) -> Batch:
         """Seat whom one still can; then suppress the rest, or let them join full cohorts."""
-        freed = self._freed_last(self.seating.finish())
-        waiting = np.flatnonzero(self._head[: self.seating.people] >= 0)
-        if self.settings.leftover == "join" and waiting.size:
-            freed += self._freed_last(self.seating.join_the_rest(waiting))
+        last = self.seating.finish()
+        if self.settings.leftover == "join":
+            last = self._joined(last)
+        freed = self._freed_last(last)
         self._drop_the_rest()
         released, self._parked = self._parked + freed, Batch.empty(self.texts)
         return released.replace(seq=np.full(len(released), self._last_seq())) if self._by_topic else released
+
+    def _joined(self, last: IntArray) -> IntArray:
+        """Let everyone without a seat join the last full cohort of her shard, which nothing has left yet."""
+        cohorts = np.concatenate([self._last_full[self._last_full >= 0], last])
+        newest = {int(cohort) % self.settings.shards: int(cohort) for cohort in np.sort(cohorts)}
+        seated = np.zeros(self.seating.people, bool)
+        for cohort in cohorts:
+            seated[self.seating.members_of(int(cohort))] = True
+        waiting = np.flatnonzero((self._head[: self.seating.people] >= 0) & ~seated)
+        self.seating.join_the_rest(waiting, newest)
+        self._last_full[:] = kernel.NOWHERE
+        return cohorts
 
     def _last_seq(self) -> int:
         return int(self._parked.seq.max(initial=0))
@@ -266,12 +287,14 @@ class Cohort(Protector):
     def facts(self) -> dict[str, Any]:
         """State how unequal the members of a cohort are: that is what labels cannot hide."""
         cohort, person = self.seating.book()
-        keep = self.seating.full[cohort] > 0
-        records = self._records[person[keep]].astype(np.float64)
+        records = grown(self._records, self.seating.people)[person].astype(np.float64)
+        present = np.bincount(cohort, records) > 0  # members of earlier releases may all be absent
+        keep = (self.seating.full[cohort] > 0) & present[cohort]
+        if not keep.any():
+            return {"cohorts": 0}
+        records = records[keep]
         _, index = np.unique(cohort[keep], return_inverse=True)
         total = np.bincount(index, records)
-        if not total.size:
-            return {"cohorts": 0}
         heaviest = np.zeros(total.size)
         np.maximum.at(heaviest, index, records)
         pairs = np.bincount(index, records * (records - 1)) / np.maximum(total * (total - 1), 1)
@@ -288,15 +311,17 @@ class Cohort(Protector):
         cohort, person = self.seating.book()
         return pl.DataFrame({"cohort": cohort, "user": self.texts.user.decode(person)})
 
-    def open_book(self, book: pl.DataFrame) -> None:
+    def open_book(self, book: pl.DataFrame) -> IntArray:
         """Carry on with the cohorts of earlier releases of the same source."""
-        self.seating.load(book["cohort"].to_numpy(), self.texts.user.encode(book["user"]))
+        people = self.texts.user.encode(book["user"])
+        self.seating.load(book["cohort"].to_numpy(), people)
+        return people
 
     def snapshot(self) -> State:
         """Give the book, what waits, and how many records each person has."""
         waiting = self._held.snapshot(self._waiting_slots())
         parked = {f"parked_{name}": array for name, array in self._parked.arrays().items()}
-        own = {"records": self._records[: self.seating.people]}
+        own = {"records": self._records[: self.seating.people], "last_full": self._last_full.copy()}
         return (
             waiting
             | parked
@@ -313,6 +338,8 @@ class Cohort(Protector):
         self._parked = Batch.of({name: state[f"parked_{name}"] for name in Batch.COLUMNS}, self.texts)
         self._records = state["records"].copy()
         self.seating.restore(state)
+        self._last_full = state["last_full"].copy()
+        self.seating.full[self._last_full[self._last_full >= 0]] = 0
         self._head = np.empty(0, np.int64)
         self._make_room(slots)
         for slot, person in zip(

@@ -85,16 +85,18 @@ class Seating(ABC):
         """At the end seat whom one still can; give the cohorts that filled up."""
         return np.empty(0, np.int64)
 
-    def join_the_rest(self, people: IntArray) -> IntArray:
-        """Append everyone without a full cohort to the last full one of her shard; give those cohorts."""
-        joined = []
+    def members_of(self, cohort: int) -> IntArray:
+        """Give the people of a cohort."""
+        start = int(self.start[cohort])
+        people: IntArray = self.members[start : start + int(self.size[cohort])]
+        return people
+
+    def join_the_rest(self, people: IntArray, newest: dict[int, int]) -> None:
+        """Append people to the newest cohort of their shard, where there is one."""
         for person in people.tolist():
-            shard = int(self.shard_of[person])
-            cohort = (int(self.formed[shard]) - 1) * self.shards + shard
-            if self.formed[shard] > 0:
+            cohort = newest.get(int(self.shard_of[person]))
+            if cohort is not None:
                 self._append(person, cohort)
-                joined.append(cohort)
-        return np.unique(np.array(joined, np.int64))
 
     def _append(self, person: int, cohort: int) -> None:
         """Enlarge a cohort by one seat: move it to the end of the seats."""

@@ -224,3 +224,44 @@ def test_a_log_without_categories_is_sent_to_classify(log):
 def test_bad_settings_of_swap_are_refused(settings):
     with pytest.raises(ParameterError):
         Swap.Settings(**settings)
+
+
+def test_who_joins_late_is_hidden_among_a_whole_cohort(log):
+    """The last burst of a release with `join` holds the joiners' records among those of a whole cohort."""
+    release = qc.protect(log, "cohort", k=7, shards=1, leftover="join", seed=1)
+    sizes = release.truth.group_by("cohort").agg(
+        pl.col("original_user").n_unique(), pl.col("released_after").min()
+    )
+    (enlarged,) = sizes.filter(pl.col("original_user") > 7)["cohort"].to_list()
+    theirs = release.truth.filter(pl.col("cohort") == enlarged)
+    assert theirs["original_user"].n_unique() >= 8
+    assert theirs["released_after"].min() == len(log)  # nothing of this cohort left before all were in it
+
+
+def test_a_later_night_with_fresh_labels_and_absent_members(tmp_path, log):
+    by_time = log.frame.sort("time").drop("row")
+    nights = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
+    io.write(by_time[:8000], nights[0])
+    few = by_time[:8000]["user"].unique().sort()[:20]
+    io.write(by_time.filter(pl.col("user").is_in(few.to_list())), nights[1])
+    for number, night in enumerate(nights):
+        more = {"source": "web", "state": tmp_path / "state"}
+        settings = {"k": "5", "shards": "1", "labels": "fresh"}
+        report = protect(_request(night, tmp_path / f"out{number}.parquet", settings=settings, **more))
+        assert report.certificate["audit"] == "kept"
+        assert report.released > 0
+
+
+def test_likeness_needs_categories(log):
+    with pytest.raises(DataError, match="needs the column `category`"):
+        qc.protect(log.with_frame(log.frame.drop("category")), "cohort", assign="similar")
+
+
+def test_one_cohort_per_topic_keeps_no_book(tmp_path, log):
+    path = tmp_path / "log.parquet"
+    io.write(log, path)
+    settings = {"scope": "category", "time": "drop"}
+    with pytest.raises(Refused, match="keeps no book"):
+        protect(
+            _request(path, tmp_path / "out.parquet", settings=settings, source="web", state=tmp_path / "s")
+        )
