@@ -73,10 +73,15 @@ def cohort(users: Sequence[Any], k: int, seed: int) -> tuple[list[Freed], dict[A
 class NaiveRelease:
     """A release as an attacker sees it, and the truth as only the test knows it."""
 
+    original: pl.DataFrame
     release: pl.DataFrame
     certificate: dict[str, Any]
-    author: pl.Series
-    searches: pl.DataFrame
+    truth: pl.DataFrame
+
+    @property
+    def author(self) -> pl.Series:
+        """Who wrote each released row."""
+        return self.truth["original_user"]
 
 
 def release(log: pl.DataFrame, method: str, *, k: int, level: int = 1, seed: int = 1) -> NaiveRelease:
@@ -84,22 +89,32 @@ def release(log: pl.DataFrame, method: str, *, k: int, level: int = 1, seed: int
     searches = (
         log.sort("time", "row")
         .group_by("user", "query", "time", maintain_order=True)
-        .agg(pl.col("category").first(), pl.len().alias("rows"))
+        .agg(pl.col("category").first(), pl.col("row"))
     )
-    users = searches["user"].to_list()
-    if method == "swap":
-        cut = searches["category"].str.split("/").list.head(level).list.join("/")
-        freed, settings = swap(users, cut.to_list(), k, seed), {"k": k, "level": level}
-    else:
-        freed, settings = cohort(users, k, seed)[0], {"k": k}
-    order = [search for search, _ in freed]
-    shown = searches[order].with_columns(pl.Series("label", [label for _, label in freed], dtype=pl.String))
-    rows = shown.select(pl.all().repeat_by("rows").explode())
+    freed, settings = _freed(searches, method, k, level, seed)
+    shown = searches[[search for search, _ in freed]].with_columns(
+        pl.Series("label", [label for _, label in freed], dtype=pl.String),
+        pl.Series("released_after", range(len(freed)), dtype=pl.Int64),
+    )
+    rows = shown.explode("row").with_row_index("released_row").cast({"released_row": pl.Int64})
     return NaiveRelease(
-        rows.select(pl.col("label").alias("user"), "query", "time", "category").with_row_index(
-            "released_row"
-        ),
+        log,
+        rows.select("released_row", pl.col("label").alias("user"), "query", "time", "category"),
         {"methods": [{"method": method, "settings": settings}]},
-        rows["user"],
-        searches,
+        rows.select(
+            "released_row",
+            pl.col("row").alias("original_row"),
+            pl.col("user").alias("original_user"),
+            "released_after",
+        ),
     )
+
+
+def _freed(
+    searches: pl.DataFrame, method: str, k: int, level: int, seed: int
+) -> tuple[list[Freed], dict[str, int]]:
+    users = searches["user"].to_list()
+    if method == "cohort":
+        return cohort(users, k, seed)[0], {"k": k}
+    cut = searches["category"].str.split("/").list.head(level).list.join("/")
+    return swap(users, cut.to_list(), k, seed), {"k": k, "level": level}

@@ -36,16 +36,16 @@ FEATURES: Final = (
 )
 #: Weights of a logistic regression on made-up logs, by `tools/fit_link_pairs.py`.
 WEIGHTS: Final = {
-    "swap": (0.0,) * 9,
-    "cohort": (0.0,) * 9,
+    "swap": (-6.408, -1.997, 0.405, 1.154, 0.985, 0.885, 0.088, -0.091, 1.113),
+    "cohort": (-10.031, -0.945, 0.785, -0.231, 0.853, 0.692, 0.296, 0.856, 9.360),
 }
 
 
 class LinkPairs(Attack):
     """Scores pairs of records by how likely one person wrote both.
 
-    It draws pairs with the same string, with a word in common, close in time, and at random, and weighs
-    what they share: the string and how rare it is, words, time, label, category, and whether the labels
+    It draws pairs with the same string, with a word in common, close in time, with labels of one cohort
+    (where there are cohorts), and at random, and weighs what they share: the string and how rare it is, words, time, label, category, and whether the labels
     point to one author (against `swap`, what `link-repeat` believes; otherwise, whether both labels seem
     to be of one cohort). The weights come from logs that were made up for it, never from the truth.
 
@@ -74,12 +74,13 @@ class LinkPairs(Attack):
         k = attackers_k(view, chosen.k)
         seen = see(view.release, attackers_level(view, chosen.level) or 1)
         words = words_of(seen.strings.texts())
-        pool = Pool(seen, by_string(seen), words, np.random.default_rng(chosen.seed))
+        strings = by_string(seen)
+        sets = None if never_own(view) else cohorts(seen, strings, k)
+        pool = Pool(seen, strings, words, np.random.default_rng(chosen.seed), sets)
         first, second = pool.choose(chosen.pairs)
-        if never_own(view):
+        if sets is None:
             likely = self._believed(seen, pool, first, second, k)
         else:
-            sets = cohorts(seen, pool.by_string, k)
             likely = (sets[seen.label[first]] == sets[seen.label[second]]).astype(np.float64)
         columns = [*_compared(seen, words, first, second), likely]
         rows = _first_rows(view, seen)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from querycloak.attacks.finding import NotApplicable
 from querycloak.attacks.link_repeat import (
     LinkRepeat,
     Window,
@@ -67,6 +68,8 @@ class LinkTime(Attack):
         chosen: Any = self.settings
         k, level = attackers_k(view, chosen.k), attackers_level(view, chosen.level)
         seen = see(view.release, level)
+        if seen.time is None:
+            raise NotApplicable("the release has no time")
         grouped = by_string(seen)
         details: dict[str, Any] = {"attacker_k": k, "attacker_level": level}
         session, linked = find_sessions(seen, chosen.gap * MICROSECONDS, chosen.chance)

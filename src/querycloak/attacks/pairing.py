@@ -1,4 +1,4 @@
-"""Chooses pairs of records worth a look: same string, a word in common, close in time, or any two."""
+"""Chooses pairs of records worth a look: same string, a word in common, close in time, labels of a cohort."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ class Pool:
     by_string: Grouped
     words: Words
     draws: np.random.Generator
+    #: For each label, the set of labels that it seems to be drawn with; none where labels are swapped.
+    sets: IntArray | None = None
 
     def choose(self, count: int) -> tuple[IntArray, IntArray]:
-        """Draw up to `count` different pairs, a quarter of each kind; the earlier place comes first."""
+        """Draw up to `count` different pairs, equally many of each kind; the earlier place comes first."""
         size = self.seen.label.size
         if size < 2 or not count:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        each = max(1, count // 4)
         kinds = [self._same_string, self._common_word, self._neighbours, self._any]
+        kinds += [self._same_set] if self.sets is not None else []
+        each = max(1, count // len(kinds))
         found = [kind(self.draws.integers(0, size, each)) for kind in kinds]
         first, second = (np.concatenate(side) for side in zip(*found, strict=True))
         low, high = np.minimum(first, second), np.maximum(first, second)
@@ -39,6 +42,14 @@ class Pool:
 
     def _any(self, first: IntArray) -> tuple[IntArray, IntArray]:
         return first, self.draws.integers(0, self.seen.label.size, first.size)
+
+    def _same_set(self, first: IntArray) -> tuple[IntArray, IntArray]:
+        """Draw records whose labels seem to be of one cohort: who wrote which is all that is left to tell."""
+        assert self.sets is not None
+        of = self.sets[self.seen.label]
+        members, groups = relink.group(of, int(of.max()) + 1)
+        sizes = groups[of[first] + 1] - groups[of[first]]
+        return first, members[groups[of[first]] + (self.draws.random(first.size) * sizes).astype(np.int64)]
 
     def _same_string(self, first: IntArray) -> tuple[IntArray, IntArray]:
         first = first[self.seen.string[first] >= 0]
