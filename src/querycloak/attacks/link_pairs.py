@@ -46,8 +46,9 @@ class LinkPairs(Attack):
 
     It draws pairs with the same string, with a word in common, close in time, with labels of one cohort
     (where there are cohorts), and at random, and weighs what they share: the string and how rare it is,
-    words, time, label, category, and whether the labels point to one author (against `swap`, what `link-repeat` believes; otherwise, whether both labels seem
-    to be of one cohort). The weights come from logs that were made up for it, never from the truth.
+    words, time, label, category, and whether the labels point to one author (against `swap`, what
+    `link-repeat` believes; otherwise, whether both labels seem to be of one cohort). The weights come
+    from logs that were made up for it, never from the truth.
 
     Limits: no bound is claimed, and none can be: labels do not change texts and times.
     """
