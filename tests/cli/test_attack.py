@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import stat
 from pathlib import Path
@@ -155,9 +156,7 @@ def test_an_unknown_attack_suggests_the_nearest(run, released):
 def test_what_does_not_apply_says_why(run, released):
     log = qc.generate(40, 5).frame
     made = naive_swap.release(log.with_columns(category=pl.lit("News")), "cohort", k=3)
-    bare = naive_swap.NaiveRelease(
-        made.release.drop("category"), made.certificate, made.author, made.searches
-    )
+    bare = dataclasses.replace(made, release=made.release.drop("category"))
     write_release(bare, log)
     done = run("attack", *FILES, "-a", "link-random", "-a", "copy")
     assert done.exit_code == 0
