@@ -27,7 +27,7 @@ from querycloak.log import NO_TIME
 from querycloak.settings import setting
 
 #: Candidates that a record keeps for the vote of its session, records of a session, rounds of voting.
-CANDIDATES, SESSION, ROUNDS = 10, 64, 4
+CANDIDATES, SESSION, ROUNDS = 8, 64, 4
 #: How likely somebody who is near one record of a session is near another by chance. From made-up logs.
 MET_BY_CHANCE = 0.01
 #: E|x - m| / m of an exponential delay with mean m.
