@@ -258,13 +258,13 @@ def sweep(path: Path, about: dict[str, int], chosen: list[Setting]) -> None:
     drive(work, "swap", {"k": "2"})  # compiles
     if not lines:
         _append(path, about | {"records": work.frame.height, "machine": machine()} | _categories(work.frame))
-    last: Setting | None = None
+    last, commit = None, machine()["commit"]
     for number, one in enumerate(waiting, 1):
         begin = time.perf_counter()
         if last is None or replace(last, part=one.part) != one:
             outcome = drive(work, one.method, one.chosen())
         last = one
-        _append(path, measured(work, one, outcome))
+        _append(path, measured(work, one, outcome) | {"commit": commit})
         print(f"{number}/{len(waiting)} {one.name}: {time.perf_counter() - begin:.1f} s", flush=True)
 
 

@@ -10,7 +10,6 @@ from benchmarks.paper_000_page import percent
 from querycloak.measures import kolmogorov_smirnov
 
 MISSING = "not measured in this run"
-WRONG = "An attacker who is wrong about k or level:"
 
 
 def figure(name: str, what: str) -> str:
@@ -168,13 +167,25 @@ tried:
 
 {page.grid(results, "link-profile")}
 
-{WRONG}
+{wrong_words(results)}
 
 {page.wrong(results)}
 
 {figure("figure-07", "Figure 7: cumulative shares that the Kolmogorov-Smirnov test compares")}
 
 {comparison}"""
+
+
+def wrong_words(results: Results) -> str:
+    """Say what a wrong belief costs the attacker, or gains."""
+    line = results.wrong
+    if line is None:
+        return ""
+    got = {(one["k"], one["level"]): one["link-profile"]["success"] for one in line["wrong"]}
+    k, level = line["k"], line["level"]
+    return f"""The paper says that the attack is best when the attacker's k and level are the true ones.
+`link-profile` gets {percent(got[k, level])} then, {percent(got[k, 1])} at level 1, {percent(got[k, 13])} at
+level 13, {percent(got[2 * k, level])} with twice the k, and {percent(got[k // 2, level])} with half of it:"""
 
 
 def utility(results: Results) -> str:
