@@ -35,7 +35,7 @@ NAIVE_RECORDS = 300_000
 SEARCHES_PER_USER = 32  # of the made-up log
 #: The kernels that each method calls, so that they can be timed where they are called.
 KERNELS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "swap": (swap_kernel, ("swap",)),
+    "swap": (swap_kernel, ("swap", "patient")),
     "cohort": (cohort_kernel, ("by_arrival", "by_likeness", "release", "draw_labels")),
 }
 SETTINGS = {

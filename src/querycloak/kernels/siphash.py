@@ -16,12 +16,12 @@ _R13, _R16, _R17, _R21, _R32 = (np.uint64(n) for n in (13, 16, 17, 21, 32))
 _W64 = np.uint64(64)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _rotate(x, by):  # type: ignore[no-untyped-def]
     return (x << by) | (x >> (_W64 - by))
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _round(a, b, c, d):  # type: ignore[no-untyped-def]
     a += b
     b = _rotate(b, _R13) ^ a
@@ -36,7 +36,7 @@ def _round(a, b, c, d):  # type: ignore[no-untyped-def]
     return a, b, c, d
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def siphash(k0, k1, first, second):  # type: ignore[no-untyped-def]
     """Hash the 16 bytes of two words with a key of two words."""
     a, b, c, d = k0 ^ _C0, k1 ^ _C1, k0 ^ _C2, k1 ^ _C3 ^ first

@@ -4,6 +4,9 @@ Each category owns a stretch of one pool. Held records and tokens fill it side b
 arrival adds one of both and each release takes one of both. What is taken out is replaced by the last,
 so every step costs the same however much is held. A table (category, user) -> tokens tells how many
 different users are present. A category that has waited too long hands everything to its parent.
+
+No kernel makes the pool larger: it stops before the arrival that might need more, says where, and is
+called again from there. An array that a loop replaces would cost more than all the rest.
 """
 
 from __future__ import annotations
@@ -45,20 +48,22 @@ def _make_room(pool, categories, c, free, ends):  # type: ignore[no-untyped-def]
     else:
         start = ends[POOL]
         ends[POOL] += np.int64(4) << size
-        if ends[POOL] > pool.shape[0]:
-            larger = np.empty((max(ends[POOL], 2 * pool.shape[0]), 3), np.int64)
-            larger[: pool.shape[0]] = pool
-            pool = larger
     old = categories[c, START]
     pool[start : start + categories[c, HELD]] = pool[old : old + categories[c, HELD]]
     if categories[c, ROOM] > 0:
         pool[old, RECORD] = free[size - 1]
         free[size - 1] = old
     categories[c, START], categories[c, ROOM] = start, np.int64(4) << size
-    return pool
 
 
-@njit(inline="always")
+@njit(forceinline=True)
+def _is_short(more, c, pool, categories, ends):  # type: ignore[no-untyped-def]
+    """Tell whether the pool might end before a category has taken so many more in, doubling as it goes."""
+    wanted = categories[c, HELD] + more
+    return wanted > categories[c, ROOM] and ends[POOL] + 4 * wanted + 4 > pool.shape[0]
+
+
+@njit(forceinline=True)
 def _add_token(user, count, c, distinct, tokens, pool, categories):  # type: ignore[no-untyped-def]
     """Put a user's token into the bag: every token, or (`distinct`) one entry for all of a user's."""
     key = c * MOST_USERS + user
@@ -74,19 +79,18 @@ def _add_token(user, count, c, distinct, tokens, pool, categories):  # type: ign
         categories[c, USERS] += 1
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _take_in(record, user, c, distinct, tokens, pool, categories, free, ends):  # type: ignore[no-untyped-def]
     """Add a record and one token of its user to a category."""
     if categories[c, HELD] == categories[c, ROOM]:
-        pool = _make_room(pool, categories, c, free, ends)
+        _make_room(pool, categories, c, free, ends)
     last = categories[c, START] + categories[c, HELD]
     pool[last, RECORD], pool[last, ORIGIN] = record, user
     _add_token(user, np.int64(1), c, distinct, tokens, pool, categories)
     categories[c, HELD] += 1
-    return pool
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _word(k0, k1, categories, c):  # type: ignore[no-untyped-def]
     word = siphash(k0, k1, np.uint64(categories[c, KEY]), np.uint64(categories[c, DRAWS]))
     categories[c, DRAWS] += 1
@@ -94,10 +98,9 @@ def _word(k0, k1, categories, c):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _another_token(k0, k1, origin, distinct, tokens, pool, categories, c):  # type: ignore[no-untyped-def]
+def _another_token(k0, k1, origin, size, distinct, tokens, pool, categories, c):  # type: ignore[no-untyped-def]
     """Choose an entry of the bag that is not the origin's, after the first choice was."""
     start = categories[c, START]
-    size = categories[c, USERS] if distinct else categories[c, HELD]
     for _ in range(_PATIENCE):
         place = low_below(_word(k0, k1, categories, c), size)
         if pool[start + place, TOKEN] != origin:
@@ -114,63 +117,66 @@ def _another_token(k0, k1, origin, distinct, tokens, pool, categories, c):  # ty
     return place
 
 
-@njit(inline="always")
-def _take_token(taken, c, distinct, tokens, pool, categories):  # type: ignore[no-untyped-def]
-    """Take one token out of the bag and give its user."""
-    start = categories[c, START]
-    label = pool[start + taken, TOKEN]
-    row = seat(tokens, c * MOST_USERS + label)
-    tokens[row, 1] -= 1
-    gone = tokens[row, 1] == 0
-    if gone:
-        tokens[row, 1] = 1  # a row must look taken while the others move up
+@njit(forceinline=True)
+def _one_less(key, tokens):  # type: ignore[no-untyped-def]
+    """Count one token less, and tell whether it was the last."""
+    row = seat(tokens, key)
+    if tokens[row, 1] == 1:
         unseat(tokens, row)
-        categories[c, USERS] -= 1
-    if not distinct:
-        pool[start + taken, TOKEN] = pool[start + categories[c, HELD] - 1, TOKEN]
-    elif gone:
-        pool[start + taken, TOKEN] = pool[start + categories[c, USERS], TOKEN]
-    return label
+        return True
+    tokens[row, 1] -= 1
+    return False
 
 
-@njit(inline="always")
-def _move_out(place, taken, now, c, distinct, tokens, pool, categories, ends, out):  # type: ignore[no-untyped-def]
-    """Write one release, and close the gaps that its record and its token leave."""
-    n = ends[RELEASES]
-    out[n, 0], out[n, 2], out[n, 3] = pool[place, RECORD], now, categories[c, LEVEL]
-    out[n, 1] = _take_token(taken, c, distinct, tokens, pool, categories)
-    ends[RELEASES] += 1
-    last = categories[c, START] + categories[c, HELD] - 1
-    pool[place, RECORD], pool[place, ORIGIN] = pool[last, RECORD], pool[last, ORIGIN]
-    categories[c, HELD] -= 1
-
-
-@njit(cache=True, nogil=True)
+@njit(forceinline=True)
 def _let_go(k, k0, k1, now, c, distinct, tokens, pool, categories, ends, out):  # type: ignore[no-untyped-def]
     """While more than k different users are present, release a random record to another's token."""
-    while categories[c, USERS] > k:
-        start = categories[c, START]
-        word = _word(k0, k1, categories, c)
-        place = start + high_below(word, categories[c, HELD])
+    users = categories[c, USERS]
+    if users <= k:
+        return
+    start, held, n = categories[c, START], categories[c, HELD], ends[RELEASES]
+    name, draws = np.uint64(categories[c, KEY]), categories[c, DRAWS]
+    while users > k:
+        word = siphash(k0, k1, name, np.uint64(draws))
+        draws += 1
+        place = start + high_below(word, held)
         origin = pool[place, ORIGIN]
-        taken = low_below(word, categories[c, USERS] if distinct else categories[c, HELD])
-        if pool[start + taken, TOKEN] == origin:
-            taken = _another_token(k0, k1, origin, distinct, tokens, pool, categories, c)
-        _move_out(place, taken, now, c, distinct, tokens, pool, categories, ends, out)
+        taken = start + low_below(word, users if distinct else held)
+        label = pool[taken, TOKEN]
+        if label == origin:
+            categories[c, DRAWS] = draws
+            bag = users if distinct else held
+            taken = start + _another_token(k0, k1, origin, bag, distinct, tokens, pool, categories, c)
+            draws = categories[c, DRAWS]
+            label = pool[taken, TOKEN]
+        out[n, 0], out[n, 1], out[n, 2], out[n, 3] = pool[place, RECORD], label, now, categories[c, LEVEL]
+        n += 1
+        held -= 1
+        pool[place, RECORD], pool[place, ORIGIN] = pool[start + held, RECORD], pool[start + held, ORIGIN]
+        gone = _one_less(c * MOST_USERS + label, tokens)
+        users -= gone
+        if not distinct:
+            pool[taken, TOKEN] = pool[start + held, TOKEN]
+        elif gone:
+            pool[taken, TOKEN] = pool[start + users, TOKEN]
+    categories[c, USERS], categories[c, HELD], categories[c, DRAWS] = users, held, draws
+    ends[RELEASES] = n
 
 
 @njit(cache=True, nogil=True)
 def guarded(  # type: ignore[no-untyped-def]
     k, k0, k1, limit, category, user, record, text_of, tokens, pool, categories, free, ends, out,
-    times_left, sa, sb, sf, sv, score, known,
+    times_left, sa, sb, sf, sv, score, known, first,
 ):  # fmt: skip
     """Do as `swap` does, but hold a record while an attacker would be surer of its author than `limit`.
 
     `text_of[record]` is its string. Each category is tried a few times an arrival; what is held stays.
     """
-    for i in range(user.size):
+    for i in range(first, user.size):
         c = category[i]
-        pool = _take_in(record[i], user[i], c, False, tokens, pool, categories, free, ends)
+        if _is_short(1, c, pool, categories, ends):
+            return i
+        _take_in(record[i], user[i], c, False, tokens, pool, categories, free, ends)
         for _ in range(TRIES):
             if categories[c, USERS] <= k:
                 break
@@ -180,13 +186,20 @@ def guarded(  # type: ignore[no-untyped-def]
             origin, text = pool[place, ORIGIN], text_of[pool[place, RECORD]]
             taken = low_below(word, held)
             if pool[start + taken, TOKEN] == origin:
-                taken = _another_token(k0, k1, origin, False, tokens, pool, categories, c)
-            users, evidence = shares(pool[start : start + held, TOKEN], pool[start + taken, TOKEN])
+                taken = _another_token(k0, k1, origin, held, False, tokens, pool, categories, c)
+            label = pool[start + taken, TOKEN]
+            users, evidence = shares(pool[start : start + held, TOKEN], label)
             if posterior(text, users, evidence, times_left, sa, sb, sf, sv, score) > limit:
                 continue
             remember(text, users, evidence, times_left, sa, sb, sf, sv, score, known)
-            _move_out(place, taken, i, c, False, tokens, pool, categories, ends, out)
-    return pool
+            last, n = start + held - 1, ends[RELEASES]
+            out[n, 0], out[n, 1], out[n, 2], out[n, 3] = pool[place, RECORD], label, i, categories[c, LEVEL]
+            pool[place, RECORD], pool[place, ORIGIN] = pool[last, RECORD], pool[last, ORIGIN]
+            pool[start + taken, TOKEN] = pool[last, TOKEN]
+            categories[c, USERS] -= _one_less(c * MOST_USERS + label, tokens)
+            categories[c, HELD] -= 1
+            ends[RELEASES] += 1
+    return user.size
 
 
 @njit(cache=True, nogil=True)
@@ -196,7 +209,7 @@ def promote(c, distinct, tokens, pool, categories, free, ends):  # type: ignore[
     bag = categories[c, USERS] if distinct else categories[c, HELD]
     for i in range(categories[c, HELD]):
         if categories[parent, HELD] == categories[parent, ROOM]:
-            pool = _make_room(pool, categories, parent, free, ends)
+            _make_room(pool, categories, parent, free, ends)
         last, place = categories[parent, START] + categories[parent, HELD], categories[c, START] + i
         pool[last, RECORD], pool[last, ORIGIN] = pool[place, RECORD], pool[place, ORIGIN]
         if i < bag:
@@ -210,7 +223,6 @@ def promote(c, distinct, tokens, pool, categories, free, ends):  # type: ignore[
             _add_token(user, count, parent, distinct, tokens, pool, categories)
         categories[parent, HELD] += 1
     categories[c, HELD] = categories[c, USERS] = 0
-    return pool
 
 
 @njit(cache=True, nogil=True)
@@ -233,47 +245,62 @@ def _look_after(k, k0, k1, now, top, distinct, patience, tokens, pool, categorie
         parent = categories[c, PARENT]
         if categories[parent, HELD] == 0:
             categories[parent, SINCE] = categories[top, CLOCK]
-        pool = promote(c, distinct, tokens, pool, categories, free, ends)
+        promote(c, distinct, tokens, pool, categories, free, ends)
         if categories[parent, USERS] > k:
             categories[parent, SINCE] = categories[top, CLOCK]
             _let_go(k, k0, k1, now, parent, distinct, tokens, pool, categories, ends, out)
-    return pool
 
 
 @njit(cache=True, nogil=True)
 def swap(  # type: ignore[no-untyped-def]
-    k, k0, k1, distinct, patience, category, top, user, record, tokens, pool, categories, free, ends, out
+    k, k0, k1, distinct, category, user, record, tokens, pool, categories, free, ends, out, first
 ):  # fmt: skip
-    """Take arrivals in; write (record, token, arrival, level) of each release to `out`; give the pool back.
+    """Take arrivals in from the first on; write (record, token, arrival, level) of each release to `out`.
 
-    With `patience`, a category that has let nothing go for so many arrivals of its branch (`top`) hands
-    everything to its parent.
+    Give the number of the arrival before which the pool must grow; of the last and one when all are in.
     """
-    for i in range(user.size):
+    for i in range(first, user.size):
         c = category[i]
-        pool = _take_in(record[i], user[i], c, distinct, tokens, pool, categories, free, ends)
-        full = categories[c, USERS] > k
-        if patience:
-            _join_ring(c, top[i], categories)
-            categories[top[i], CLOCK] += 1
-            if full or categories[c, HELD] == 1:
-                categories[c, SINCE] = categories[top[i], CLOCK]
-        if full:
-            _let_go(k, k0, k1, i, c, distinct, tokens, pool, categories, ends, out)
-        if patience:
-            pool = _look_after(
-                k, k0, k1, i, top[i], distinct, patience, tokens, pool, categories, free, ends, out
-            )
-    return pool
+        if _is_short(1, c, pool, categories, ends):
+            return i
+        _take_in(record[i], user[i], c, distinct, tokens, pool, categories, free, ends)
+        _let_go(k, k0, k1, i, c, distinct, tokens, pool, categories, ends, out)
+    return user.size
 
 
 @njit(cache=True, nogil=True)
-def roll_up(order, k, k0, k1, distinct, tokens, pool, categories, free, ends, out):  # type: ignore[no-untyped-def]
+def patient(  # type: ignore[no-untyped-def]
+    k, k0, k1, distinct, patience, category, top, user, record, tokens, pool, categories, free, ends, out,
+    first,
+):  # fmt: skip
+    """Do as `swap` does; a category that lets nothing go for `patience` arrivals of its branch hands on."""
+    for i in range(first, user.size):
+        c, branch = category[i], top[i]
+        looked_at = categories[branch, CURSOR]
+        moving, parent = categories[looked_at, HELD] + 1, max(categories[looked_at, PARENT], 0)
+        if _is_short(1, c, pool, categories, ends) or _is_short(moving, parent, pool, categories, ends):
+            return i
+        _take_in(record[i], user[i], c, distinct, tokens, pool, categories, free, ends)
+        full = categories[c, USERS] > k
+        _join_ring(c, branch, categories)
+        categories[branch, CLOCK] += 1
+        if full or categories[c, HELD] == 1:
+            categories[c, SINCE] = categories[branch, CLOCK]
+        _let_go(k, k0, k1, i, c, distinct, tokens, pool, categories, ends, out)
+        _look_after(k, k0, k1, i, branch, distinct, patience, tokens, pool, categories, free, ends, out)
+    return user.size
+
+
+@njit(cache=True, nogil=True)
+def roll_up(k, k0, k1, distinct, order, tokens, pool, categories, free, ends, out, first):  # type: ignore[no-untyped-def]
     """At the end hand every category to its parent, in this order, and let go what then may go."""
-    for c in order:
-        if categories[c, HELD] > 0 and categories[c, PARENT] >= 0:
-            pool = promote(c, distinct, tokens, pool, categories, free, ends)
-            parent = categories[c, PARENT]
-            if categories[parent, USERS] > k:
-                _let_go(k, k0, k1, -1, parent, distinct, tokens, pool, categories, ends, out)
-    return pool
+    for i in range(first, order.size):
+        c = order[i]
+        parent = categories[c, PARENT]
+        if categories[c, HELD] == 0 or parent < 0:
+            continue
+        if _is_short(categories[c, HELD], parent, pool, categories, ends):
+            return i
+        promote(c, distinct, tokens, pool, categories, free, ends)
+        _let_go(k, k0, k1, -1, parent, distinct, tokens, pool, categories, ends, out)
+    return order.size

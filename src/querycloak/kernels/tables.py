@@ -12,7 +12,7 @@ _M1, _M2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _SHIFT = np.uint64(29)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _home(first, second, mask):  # type: ignore[no-untyped-def]
     x = np.uint64(first) * _M1 ^ np.uint64(second) * _M2
     x ^= x >> _SHIFT
@@ -105,7 +105,7 @@ class PairTable:
         return table
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def seat(cells, key):  # type: ignore[no-untyped-def]
     """Give the row of a table of counts that holds a key, or the free one where it belongs."""
     mask = cells.shape[0] - 1
@@ -116,7 +116,7 @@ def seat(cells, key):  # type: ignore[no-untyped-def]
     return row
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def unseat(cells, row):  # type: ignore[no-untyped-def]
     """Empty a row of a table of counts and move later ones up."""
     mask = cells.shape[0] - 1

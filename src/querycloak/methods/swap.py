@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from querycloak.log import NOTHING, Batch, IntArray
 from querycloak.methods import times
 from querycloak.methods.holding import Held
 from querycloak.methods.labels import Labels, labels_setting
+from querycloak.methods.seating import grown
 from querycloak.methods.swap_parts import Categories, Guard
 from querycloak.protector import Protector, State
 from querycloak.settings import setting
@@ -202,32 +204,39 @@ class Swap(Protector):
 
     def _swap(self, category: IntArray, top: IntArray, batch: Batch, slots: IntArray) -> IntArray:
         self._tokens.reserve(len(batch))
-        out = np.empty((len(self._held) + len(batch), 4), np.int64)
-        self._ends[kernel.RELEASES] = 0
-        patience = self.settings.patience if self.settings.level == "auto" else 0
-        self._pool = kernel.swap(
-            self.k, *self._words, self.settings.draw == "distinct", patience, category, top, batch.user,
-            slots, self._tokens.cells, self._pool, self._numbers.table, self._free, self._ends, out,
-        )  # fmt: skip
-        released = out[: self._ends[kernel.RELEASES]]
+        start = (self.k, *self._words, self.settings.draw == "distinct")
+        if self.settings.level == "auto":
+            start = (*start, self.settings.patience)
+            released = self._run(kernel.patient, start, (category, top, batch.user, slots))
+        else:
+            released = self._run(kernel.swap, start, (category, batch.user, slots))
         released[:, 2] = batch.seq[released[:, 2]]
         return released
 
     def _swap_guarded(self, category: IntArray, top: IntArray, batch: Batch, slots: IntArray) -> IntArray:
         assert self._guard is not None
         self._tokens.reserve(len(batch))
-        out = np.empty((len(self._held) + len(batch), 4), np.int64)
-        self._ends[kernel.RELEASES] = 0
         crowd = int(self._numbers.table[:, kernel.HELD].max(initial=0)) + len(batch)
         self._guard.make_room(batch.query, kernel.TRIES * len(batch) * crowd)
-        self._pool = kernel.guarded(
-            self.k, *self._words, self._guard.limit, category, batch.user, slots, self._held.column("query"),
-            self._tokens.cells, self._pool, self._numbers.table, self._free, self._ends, out,
-            *self._guard.arrays,
-        )  # fmt: skip
-        released = out[: self._ends[kernel.RELEASES]]
+        start = (self.k, *self._words, self._guard.limit)
+        arrivals = (category, batch.user, slots, self._held.column("query"))
+        released = self._run(kernel.guarded, start, arrivals, self._guard.arrays)
         released[:, 2] = batch.seq[released[:, 2]]
         return released
+
+    def _run(
+        self, step: Callable[..., int], start: tuple[Any, ...], arrivals: tuple[IntArray, ...], *rest: Any
+    ) -> IntArray:
+        """Call a kernel until it has gone through its arrivals, with a larger pool each time it stops."""
+        out = np.empty((len(self._held), 4), np.int64)
+        self._ends[kernel.RELEASES] = done = 0
+        while done < arrivals[0].size:
+            state = (self._tokens.cells, self._pool, self._numbers.table, self._free, self._ends, out)
+            now = step(*start, *arrivals, *state, *(part for parts in rest for part in parts), done)
+            if now < arrivals[0].size:
+                self._pool = grown(self._pool, 2 * len(self._pool))
+            done = now
+        return out[: self._ends[kernel.RELEASES]]
 
     def _hand_back(self, out: IntArray) -> Batch:
         slots, label, seq, level = out.T
@@ -254,14 +263,8 @@ class Swap(Protector):
 
     def _roll_up(self) -> IntArray:
         self._tokens.reserve(len(self._held))
-        out = np.empty((len(self._held), 4), np.int64)
-        self._ends[kernel.RELEASES] = 0
-        order = self._numbers.deepest_first()
-        self._pool = kernel.roll_up(
-            order, self.k, *self._words, self.settings.draw == "distinct", self._tokens.cells, self._pool,
-            self._numbers.table, self._free, self._ends, out,
-        )  # fmt: skip
-        released = out[: self._ends[kernel.RELEASES]]
+        start = (self.k, *self._words, self.settings.draw == "distinct")
+        released = self._run(kernel.roll_up, start, (self._numbers.deepest_first(),))
         released[:, 2] = 0
         return released
 

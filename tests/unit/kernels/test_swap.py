@@ -94,11 +94,13 @@ def run_kernel(arrivals, k, keys, distinct=False):
     columns = [np.array([a[i] for a in arrivals], np.int64) for i in range(2)]
     out = np.empty((len(arrivals), 4), np.int64)
     free, ends = np.full(48, -1), np.zeros(2, np.int64)
-    record = np.arange(len(arrivals))
-    kernel.swap(
-        k, *key_words(KEY), distinct, 0, columns[0], columns[0], columns[1], record, tokens.cells,
-        np.empty((8, 3), np.int64), categories, free, ends, out,
-    )  # fmt: skip
+    record, pool, done = np.arange(len(arrivals)), np.empty((8, 3), np.int64), 0
+    while done < len(arrivals):  # it stops whenever the pool must grow
+        done = kernel.swap(
+            k, *key_words(KEY), distinct, *columns, record, tokens.cells, pool, categories, free, ends, out,
+            done,
+        )  # fmt: skip
+        pool = np.concatenate([pool, np.empty((1 + len(pool), 3), np.int64)])
     return [tuple(row) for row in out[: ends[1], :3].tolist()]
 
 
