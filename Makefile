@@ -12,7 +12,8 @@ setup: $(STAMP)
 $(STAMP): requirements/all.txt pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/setup.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/all.txt
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python \
+	  --require-hashes -r requirements/all.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 

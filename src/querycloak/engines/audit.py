@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -41,16 +41,17 @@ def audit(
     release: pl.LazyFrame,
     original: pl.LazyFrame | None = None,
     truth: pl.LazyFrame | None = None,
+    text: Callable[[], pl.LazyFrame] | None = None,
 ) -> Audited:
     """Test the promise of each stage on the final release, with whatever evidence there is."""
     parts = []
+    whole = Evidence(release, original, truth, rewritten=_rewrite(stages), text=text)
     for place, stage in enumerate(stages):
         later = tuple(after.method for after in stages[place + 1 :])
         promise = stage.build(_NO_KEY, place, Texts()).promise()
         spoilt = _rewrite(stages[place + 1 :])
-        findings = promise.audit(Evidence(release, original, truth, later, _rewrite(stages), spoilt))
+        findings = promise.audit(replace(whole, later=later, rewritten_later=spoilt))
         parts.append(certificate.method_part(stage.method, stage.settings.as_dict(), promise, findings))
-    whole = Evidence(release, original, truth, rewritten=_rewrite(stages))
     return Audited(parts, [check(whole) for check in LINEAGE])
 
 

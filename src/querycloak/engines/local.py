@@ -10,6 +10,7 @@ import polars as pl
 
 from querycloak.dictionary import Texts
 from querycloak.engines.pipeline import Pipeline
+from querycloak.kernels.order import searches
 from querycloak.log import BIT, CANONICAL, NO_TIME, Batch, IntArray
 
 #: Searches that are pushed and spelled out together: what is under way stays small beside the log itself.
@@ -49,10 +50,8 @@ def at_moment(batch: Batch, read: int) -> Batch:
 def encode(piece: pl.DataFrame, pipeline: Pipeline, read: int) -> Batch:
     """Turn the searches of a piece into integers, in replay order; only the columns that are read."""
     row, place, head = (piece[name].to_numpy() for name in ("row", "_place", "_head"))
-    order = np.empty_like(place)
-    order[place - place.min(initial=0)] = np.arange(place.size)
-    firsts = order[(head == row)[order]]
-    columns = {"row": row[firsts], "seq": read + _cumulated_sizes(head, row, firsts)}
+    firsts, sizes = searches(place, head, row) if row.size else (row, row)
+    columns = {"row": row[firsts], "seq": read + sizes}
     for name in pipeline.reads & set(piece.columns):
         columns[name] = _numbers(piece[name], name, pipeline.texts)[firsts]
     if "user" in columns:
@@ -60,15 +59,6 @@ def encode(piece: pl.DataFrame, pipeline: Pipeline, read: int) -> Batch:
     if "time" not in columns and "time" in piece.columns:  # the order of release goes by it
         columns["time"] = _numbers(piece["time"], "time", pipeline.texts)[firsts]
     return Batch.of(columns, pipeline.texts)
-
-
-def _cumulated_sizes(head: IntArray, row: IntArray, firsts: IntArray) -> IntArray:
-    """Count the rows read once each search has been read whole."""
-    if firsts.size == head.size:
-        return np.arange(1, head.size + 1)
-    base = int(row.min(initial=0))
-    sizes = np.bincount(head - base, minlength=int(row.max(initial=0)) - base + 1)
-    return np.cumsum(sizes[row[firsts] - base])
 
 
 def _numbers(column: pl.Series, name: str, texts: Texts) -> IntArray:

@@ -117,7 +117,7 @@ class Pipeline:
 
     def meet(self, users: IntArray) -> None:
         """Remember whom the log is about, for the truth."""
-        self._met = np.union1d(self._met, users)
+        self._met = np.union1d(self._met, np.flatnonzero(np.bincount(users + 1)) - 1)  # codes are dense
 
     def check_people(self) -> None:
         """Let every stage refuse settings that the people of the log cannot meet."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +12,9 @@ import polars as pl
 
 from querycloak import io
 from querycloak.engines.pipeline import Stage
-from querycloak.engines.replay import Spool, whole
+from querycloak.engines.replay import Spool, warm_up, whole
 from querycloak.errors import DataError
+from querycloak.guarantees import numbered
 from querycloak.log import Log, Skipped
 from querycloak.registry import METHODS
 
@@ -63,6 +65,7 @@ class Reading:
 
     def pieces(self) -> Iterator[pl.DataFrame]:
         """Read the log and replay it in the order in which it happened."""
+        threading.Thread(target=warm_up, daemon=True).start()  # while the file is read
         if self._request.piece_rows is None and not _too_large(self._request.log):
             self._log = io.read(self._request.log, **self._options())
             self._note(self._log)
@@ -77,10 +80,12 @@ class Reading:
         yield from self._spool.pieces(rows)
 
     def original(self) -> pl.LazyFrame:
-        """Give what was read, for the audit; columns that no audit looks at are let go."""
+        """Give what was read, for the audit, as the numbers that audits compare; the texts are let go."""
         if self._log is not None:
-            self._log = self._log.with_frame(self._log.frame.select(audited_columns(self._log.frame, "row")))
-            return self._log.frame.lazy()
+            frame, self._log = self._log.frame, None
+            names = [n for n in ("row", "user", "query", "time", "category") if n in frame.columns]
+            few = pl.col("category").cast(pl.Categorical) if "category" in names else []
+            return numbered(frame.lazy().select(names)).with_columns(few).collect().lazy()
         assert self._spool is not None
         return self._spool.scan()
 
@@ -104,11 +109,6 @@ class Reading:
         self.layout = piece.layout
         self.dropped_columns = piece.dropped_columns
         check_columns(self._request.stages, piece.frame.columns)
-
-
-def audited_columns(frame: pl.DataFrame, number: str) -> list[str]:
-    """Name the columns that audits look at."""
-    return [name for name in (number, "user", "query", "time", "category") if name in frame.columns]
 
 
 def check_columns(stages: list[Stage], columns: list[str]) -> None:

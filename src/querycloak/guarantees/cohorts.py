@@ -7,7 +7,7 @@ import math
 import polars as pl
 
 from querycloak.guarantees import Audit, Evidence, NotCheckable
-from querycloak.guarantees.swapping import number, one_label
+from querycloak.guarantees.swapping import one_label
 
 #: Chance that a test of uniformity alarms although all is well.
 FALSE_ALARM = 1e-6
@@ -17,9 +17,9 @@ _Z = 5.11
 
 def _searches(evidence: Evidence) -> pl.LazyFrame:
     """Give each released search once, with its author, the user behind its label, and its cohort."""
-    if "searches" not in evidence.memo:
-        evidence.memo["searches"] = _traced_searches(evidence)
-    rows: pl.DataFrame = evidence.memo["searches"]
+    if "released searches" not in evidence.memo:
+        evidence.memo["released searches"] = _traced_searches(evidence)
+    rows: pl.DataFrame = evidence.memo["released searches"]
     return rows.lazy()
 
 
@@ -27,12 +27,10 @@ def _traced_searches(evidence: Evidence) -> pl.DataFrame:
     rows = evidence.traced
     if "cohort" not in rows.collect_schema().names():
         raise NotCheckable("the truth names no cohorts (one cohort per topic, or another method's truth)")
-    head = evidence.searches.select("row", "head")
-    first = rows.join(head, left_on="original_row", right_on="row").filter(
-        pl.col("head") == pl.col("original_row")
-    )
-    numbers = {"query": number("query"), "user": number("user"), "author": number("original_user")}
-    return first.select("released_row", "cohort", "cohort_size", **numbers).collect()
+    found = rows.filter(pl.col("place") >= 0).rename({"original_user": "author"}).collect()
+    place = found["place"].to_numpy()
+    first = found.filter(pl.Series(evidence.searches.head[place] == place))
+    return first.select("released_row", "cohort", "cohort_size", "query", "user", "author")
 
 
 def _one_cohort_each(k: int, evidence: Evidence) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from querycloak.guarantees import Audit, Evidence
 from querycloak.guarantees.lineage import faults
+from querycloak.kernels.presence import too_few
+from querycloak.log import IntArray
 
 
 def _never_own(evidence: Evidence) -> str:
@@ -18,92 +20,89 @@ def _never_own(evidence: Evidence) -> str:
 
 def one_label(evidence: Evidence) -> str:
     """Check that all rows of one search carry one label."""
-    beside = evidence.traced.join(evidence.searches, left_on="original_row", right_on="row", how="left")
-    return faults(
-        beside.filter(pl.col("user").n_unique().over("head") > 1), "of one search carry several labels"
-    )
+    rows = evidence.traced.filter(pl.col("place") >= 0).select("released_row", "place", "user").collect()
+    head, user = evidence.searches.head[rows["place"].to_numpy()], rows["user"].to_numpy()
+    label = np.zeros(evidence.asked.height, np.int64)
+    label[head] = user  # of any row of the search; the others must agree
+    other = rows.lazy().filter(pl.Series(label[head] != user))
+    return faults(other, "of one search carry several labels")
 
 
-def number(column: str) -> pl.Expr:
-    """Turn texts into numbers by a 64-bit hash; among millions two meet by chance once in a million runs."""
-    return pl.col(column).hash(5).reinterpret(signed=True)
+_GONE = ("released_row", "place", "released_after", "user")
 
 
-def _events(evidence: Evidence, level: int) -> dict[str, Any]:
-    """List arrivals and releases of searches; a release's user is the one whom its label stands for."""
+class _Moves(NamedTuple):
+    """Searches that came, or that left, in order of the moment.
+
+    `pair` numbers the pairs of a category and a user, the user of a search that left being the one whom
+    its label stands for. `row` is the row of original or release.
+    """
+
+    category: IntArray
+    pair: IntArray
+    at: IntArray
+    row: IntArray
+
+
+def _moves(evidence: Evidence, level: int) -> tuple[_Moves, _Moves]:
     if level not in evidence.memo:
         evidence.memo[level] = _listed(evidence, level)
-    events: dict[str, Any] = evidence.memo[level]
-    return events
+    came, left = evidence.memo[level]
+    return came, left
 
 
-def _listed(evidence: Evidence, level: int) -> dict[str, Any]:
+def _categories(evidence: Evidence, level: int) -> IntArray:
+    """Number the category of each row of the original, cut at a level."""
     assert evidence.original is not None
-    cut = pl.col("category").str.split("/").list.head(level).list.join("/")
-    paths = evidence.original.select("category").unique().with_columns(cut=cut.fill_null(""))
-    heads = evidence.searches.filter(pl.col("row") == pl.col("head")).drop("head")
-    named = evidence.original.select("row", "category", user=number("user")).join(heads, on="row")
-    came = named.join(paths.with_columns(group=number("cut")), on="category", nulls_equal=True)
-    came = came.select("row", "group", "user", at="entered").collect().lazy()
-    rows = evidence.traced.select("released_row", "original_row", "released_after", user=number("user"))
-    gone = rows.join(came.select("row", "group"), left_on="original_row", right_on="row")
-    arrivals = came.select(
-        "group", "user", "at", change=pl.lit(1, pl.Int64), released_row=pl.lit(-1, pl.Int64)
-    )
-    releases = gone.select(
-        "group",
-        "user",
-        at=pl.col("released_after").cast(pl.Int64),
-        change=pl.lit(-1, pl.Int64),
-        released_row=pl.col("released_row").cast(pl.Int64),
-    )
-    events = pl.concat([arrivals, releases]).collect()
-    return {name: events[name].to_numpy() for name in events.columns}
+    rows = evidence.original.select("row", "category").collect()
+    rows = rows if rows["row"].is_sorted() else rows.sort("row")
+    cut = pl.col("category").cast(pl.String).str.split("/").list.head(level).list.join("/").fill_null("")
+    codes = rows.select("category").unique().with_columns(code=cut.rank("dense").cast(pl.Int32))
+    found = rows.join(codes, on="category", how="left", nulls_equal=True, maintain_order="left")
+    return found["code"].to_numpy()
 
 
-def _present(group: Any, user: Any, at: Any, change: Any) -> Any:
-    """Say by how much each event changes the number of different users present in its group."""
-    order = np.lexsort((-change, at, user, group))
-    g, u, c = group[order], user[order], change[order]
-    total = np.cumsum(c)
-    first = np.flatnonzero(np.r_[True, (g[1:] != g[:-1]) | (u[1:] != u[:-1])])
-    base = np.repeat(total[first] - c[first], np.diff(np.r_[first, g.size]))
-    count = total - base
-    step = np.where((c > 0) & (count == 1), 1, np.where((c < 0) & (count == 0), -1, 0))
-    result = np.empty_like(step)
-    result[order] = step
-    return result, count.min(initial=0)
+def _listed(evidence: Evidence, level: int) -> tuple[_Moves, _Moves]:
+    category, searches = _categories(evidence, level), evidence.searches
+    heads = np.flatnonzero(searches.head == np.arange(searches.head.size))
+    heads = heads[np.argsort(searches.entered[heads])]
+    gone = evidence.traced.filter(pl.col("place") >= 0).select(*_GONE).collect()
+    place = gone["place"].to_numpy()
+    gone = gone.filter(pl.Series(searches.head[place] == place)).sort("released_after")
+    place = gone["place"].to_numpy()
+    parts = [(evidence.asked["user"][heads], category[heads]), (gone["user"], category[place])]
+    pair = _pairs(pl.concat([_both(*part) for part in parts]))
+    at = gone["released_after"].cast(pl.Int64).to_numpy()
+    return (
+        _Moves(parts[0][1], pair[: heads.size], searches.entered[heads], heads),
+        _Moves(parts[1][1], pair[heads.size :], at, gone["released_row"].to_numpy()),
+    )
+
+
+def _both(user: pl.Series, category: IntArray) -> pl.Series:
+    return user.hash(6) ^ pl.Series(category).hash(7)
+
+
+def _pairs(both: pl.Series) -> IntArray:
+    return both.rank("dense").cast(pl.Int32).to_numpy() - np.int32(1)
 
 
 def _crowd(k: int, level: int, evidence: Evidence) -> str:
     """Check that more than k users were there before each group of releases, and k after it."""
-    events = _events(evidence, level)
-    group, user, at, change = (events[name] for name in ("group", "user", "at", "change"))
-    if not (change < 0).any():
-        return ""
-    step, least = _present(group, user, at, change)
-    if least < 0:
+    came, left = _moves(evidence, level)
+    bad, overdrawn = too_few(came[:3], left[:3], k)
+    if overdrawn:
         return "a label left more often than its user had come"
-    order = np.lexsort((-change, at, group))
-    g, t, c = group[order], at[order], change[order]
-    total = np.cumsum(step[order])
-    first = np.flatnonzero(np.r_[True, g[1:] != g[:-1]])
-    base = np.repeat(np.r_[0, total[first[1:] - 1]], np.diff(np.r_[first, g.size]))
-    now = total - base
-    starts = np.flatnonzero((c < 0) & np.r_[True, (c[:-1] > 0) | (t[1:] != t[:-1]) | (g[1:] != g[:-1])])
-    ends = np.flatnonzero((c < 0) & np.r_[(t[1:] != t[:-1]) | (g[1:] != g[:-1]), True])
-    before = now[starts] - step[order][starts]
-    bad = (before <= k) | (now[ends] < k)
-    rows = events["released_row"][order][starts[bad]]
-    table = pl.LazyFrame({"released_row": np.sort(rows)})
-    return faults(table, f"left while {k} users or fewer were present") if rows.size else ""
+    rows = pl.LazyFrame({"released_row": left.row[bad]})
+    return faults(rows, f"left while {k} users or fewer were present")
 
 
 def _conserved(level: int, evidence: Evidence) -> str:
     """Check that no label leaves a category more often than its user came there."""
-    events = pl.DataFrame(_events(evidence, level))
-    sums = events.group_by("group", "user").agg(pl.col("change").sum()).filter(pl.col("change") < 0)
-    return f"{sums.height:,} users left a category more often than they came" if sums.height else ""
+    came, left = _moves(evidence, level)
+    pairs = 1 + max(int(moves.pair.max(initial=0)) for moves in (came, left))
+    torn = np.count_nonzero(np.bincount(came.pair, minlength=pairs) < np.bincount(left.pair, minlength=pairs))
+    return f"{torn:,} users left a category more often than they came" if torn else ""
 
 
 def audits(k: int, level: Any, leftover: str) -> tuple[Audit, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from querycloak.guarantees import Audit, Evidence, NotCheckable
+from querycloak.guarantees import Audit, Evidence, NotCheckable, number
 from querycloak.guarantees.frequent import replayed
 from querycloak.guarantees.lineage import faults
 from querycloak.log import IntArray
@@ -40,8 +40,9 @@ def _events(evidence: Evidence, level: int | None) -> pl.DataFrame:
     else:
         search = pl.col("category").sort_by("row").first().over("user", "query", "time")
         original = original.with_columns(category=search)  # one search has one category: its first row's
-        deep = pl.col("category").str.count_matches("/", literal=True) + 1 >= level
-        group = pl.when(deep).then(pl.col("category").str.split("/").list.head(level).list.join("/"))
+        path = pl.col("category").cast(pl.String)
+        deep = path.str.count_matches("/", literal=True) + 1 >= level
+        group = pl.when(deep).then(number(path.str.split("/").list.head(level).list.join("/")))
     events = replayed(original).select("row", "read", "user", "time", group=group)
     return events.filter(pl.col("group").is_not_null()).sort("group", "read").collect()
 

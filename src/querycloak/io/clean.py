@@ -74,14 +74,15 @@ def _faults(
         texts.append(text)
         yield reasons.NOT_UTF8, text.is_null() & column.is_not_null()
         typed.append(text.set((text == "").fill_null(False), None))
-    if table.may_hold_nul:
-        for column in texts:
+    suspects = _suspects(texts, table)
+    for column in texts:
+        if suspects.get(f"nul {column.name}"):
             yield reasons.NUL_BYTE, column.str.contains("\0", literal=True)
-    if table.may_be_long:
-        for column in texts:
-            if column.name == "query":
-                yield reasons.QUERY_TOO_LONG, column.str.len_bytes() > reasons.QUERY_LIMIT
-        for column in texts:
+    for column in texts:
+        if column.name == "query" and suspects.get(f"size {column.name}", 0) > reasons.QUERY_LIMIT:
+            yield reasons.QUERY_TOO_LONG, column.str.len_bytes() > reasons.QUERY_LIMIT
+    for column in texts:
+        if suspects.get(f"size {column.name}", 0) > reasons.FIELD_LIMIT:
             yield reasons.FIELD_TOO_LONG, column.str.len_bytes() > reasons.FIELD_LIMIT
     yield from _empty_cells(frame, ("user", "query"), options)
     if "time" in frame.columns:
@@ -91,6 +92,18 @@ def _faults(
     if "rank" in frame.columns:
         typed.append(_as_ranks(frame["rank"]))
         yield reasons.UNREADABLE_RANK, typed[-1].is_null() & frame["rank"].is_not_null()
+
+
+def _suspects(texts: list[pl.Series], table: Table) -> dict[str, int]:
+    """Look at all texts side by side, on every core, for what hardly any table has."""
+    looks = []
+    for column in texts:
+        if table.may_hold_nul:
+            nul = pl.col(column.name).str.contains("\0", literal=True)
+            looks.append(nul.any().alias(f"nul {column.name}"))
+        if table.may_be_long:
+            looks.append(pl.col(column.name).str.len_bytes().max().fill_null(0).alias(f"size {column.name}"))
+    return pl.DataFrame(texts).select(looks).row(0, named=True) if looks else {}
 
 
 def _empty_cells(

@@ -16,7 +16,6 @@ from querycloak.io.layout import Layout
 from querycloak.io.parquet import BROKEN, type_named
 from querycloak.io.sinks import Sink, hidden_name
 
-_BITE: Final = 8 << 20
 _TYPES: Final[dict[str, Any]] = {"time": times.TIME, "rank": pl.Int64}
 
 
@@ -45,9 +44,9 @@ class ParquetOutput:
     def _spool(self, frame: pl.DataFrame) -> None:
         if not self._parts:
             self._folder.mkdir(mode=0o700)
-        part = self._folder / f"{len(self._parts):08d}.parquet"
+        part = self._folder / f"{len(self._parts):08d}.arrow"
         typed = _typed(frame, self._layout)
-        typed.write_parquet(part, compression="lz4")
+        typed.write_ipc(part)  # as it lies in memory: these bytes are read again soon, and once
         self._parts.append(part)
         self._shapes.append(typed.clear())
 
@@ -78,12 +77,8 @@ class ParquetOutput:
     def _join_parts(self) -> None:
         """Settle each column's type over all parts, then stream them into one file."""
         schema = pl.concat(self._shapes, how="vertical_relaxed").schema
-        joined = self._folder / "all.parquet"
-        parts = pl.concat([pl.scan_parquet(part).cast(schema) for part in self._parts])
-        parts.sink_parquet(joined, compression="zstd", compression_level=1)
-        with open(joined, "rb") as file:
-            while data := file.read(_BITE):
-                self._sink.write(data)
+        parts = pl.concat([pl.scan_ipc(part).cast(schema) for part in self._parts])
+        parts.sink_parquet(self._sink, compression="zstd", compression_level=1)  # type: ignore[arg-type]
 
     def commit(self) -> None:
         """Give the output its name."""

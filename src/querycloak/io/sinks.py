@@ -28,9 +28,13 @@ class Sink:
         self._hash = hashlib.sha256()
         self._open = True
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes) -> int:
         """Take the next bytes, before packing."""
         self._land(self._packer.compress(data) if self._packer else data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: a writer of files may call it, and `finish` brings everything to disk."""
 
     def finish(self) -> None:
         """Complete the bytes and bring them to disk; may be called twice."""

@@ -70,3 +70,22 @@ def heads(when, who, row, order, never):  # type: ignore[no-untyped-def]
                         break
         start = end
     return head
+
+
+@njit(cache=True, nogil=True)
+def searches(place, head, row):  # type: ignore[no-untyped-def]
+    """Give where each search's first row stands, in order of `place`, and how many rows were read with it."""
+    order, base, lowest = np.empty(place.size, np.int64), place.min(), row.min()
+    for i in range(place.size):
+        order[place[i] - base] = i
+    firsts = np.empty(place.size, np.int64)
+    of_row = np.full(row.max() - lowest + 1, np.int64(-1))
+    found = 0
+    for i in order:
+        if head[i] == row[i]:
+            firsts[found], of_row[row[i] - lowest] = i, found
+            found += 1
+    read = np.zeros(found, np.int64)
+    for i in range(head.size):
+        read[of_row[head[i] - lowest]] += 1
+    return firsts[:found], np.cumsum(read)

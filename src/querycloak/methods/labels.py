@@ -65,14 +65,17 @@ class Labels:
     def _learn(self, fresh: IntArray) -> None:
         if not fresh.size:
             return
-        ids = self._texts.user.decode(fresh).to_list()
-        if self._policy == "keep" and any(label and tells_a_person(label) for label in ids):
+        ids = self._texts.user.decode(fresh)
+        if self._policy == "fresh":
+            self._label[fresh] = self._texts.user.intern(self._pseudonyms(ids.to_list()))
+            return
+        doubtful = ids.filter(ids.str.contains_any(["@", ".", ":"]))  # few, as a rule
+        if any(map(tells_a_person, doubtful)):
             raise Refused(
                 "the user ids look like e-mail or IP addresses, so they cannot be kept as labels",
                 hint="use `-s labels=fresh` for new pseudonyms",
             )
-        keep = self._policy == "keep"
-        self._label[fresh] = fresh if keep else self._texts.user.intern(self._pseudonyms(ids))
+        self._label[fresh] = fresh
 
     def _pseudonyms(self, ids: list[str | None]) -> list[str]:
         numbers = fingerprint([label or "" for label in ids], self._key)

@@ -195,7 +195,8 @@ class Swap(Protector):
     def push(self, batch: Batch) -> Batch:
         """Take records in; hand back what may leave."""
         category, top = self._numbers.of(batch.category)
-        slots = self._held.add(batch)
+        same = np.broadcast_to(np.int64(0), len(batch))
+        slots = self._held.add(batch.replace(user=same, seq=same))  # both will be others when it leaves
         step, chunk = (self._swap, CHUNK) if self._guard is None else (self._swap_guarded, GUARDED_CHUNK)
         cuts = [slice(i, i + chunk) for i in range(0, len(batch), chunk)]
         released = [step(category[cut], top[cut], batch[cut], slots[cut]) for cut in cuts]
