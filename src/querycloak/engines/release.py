@@ -137,7 +137,7 @@ def _run(
     """Protect piece by piece into a file that does not have its final name yet."""
     writer, truths, released = None, [], 0
     background = cleanup.enter_context(ThreadPoolExecutor(1))  # writes while the next piece is protected
-    writing: Future[None] | None = None
+    writing: Future[None] | None = background.submit(local.warm_up, request.stages)  # while we read
     for part in local.run(pipeline, reading.pieces()):
         clock.lap("read and protect")
         if writer is None:

@@ -33,12 +33,6 @@ def in_order(frame: pl.DataFrame, key: bytes) -> pl.DataFrame:
     return frame.with_columns(pl.Series("_when", when), pl.Series("_place", place), pl.Series("_head", head))
 
 
-def warm_up() -> None:
-    """Call a kernel once: the first call of any takes a third of a second, whatever it has to do."""
-    nothing = np.empty(0, np.int64)
-    heads(nothing, nothing, nothing, nothing, _LATEST)
-
-
 def _times(frame: pl.DataFrame) -> IntArray:
     if "time" not in frame.columns:
         return np.full(frame.height, _LATEST, np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ import polars as pl
 
 from querycloak import io
 from querycloak.engines.pipeline import Stage
-from querycloak.engines.replay import Spool, warm_up, whole
+from querycloak.engines.replay import Spool, whole
 from querycloak.errors import DataError
 from querycloak.guarantees import numbered
 from querycloak.log import Log, Skipped
@@ -65,7 +64,6 @@ class Reading:
 
     def pieces(self) -> Iterator[pl.DataFrame]:
         """Read the log and replay it in the order in which it happened."""
-        threading.Thread(target=warm_up, daemon=True).start()  # while the file is read
         if self._request.piece_rows is None and not _too_large(self._request.log):
             self._log = io.read(self._request.log, **self._options())
             self._note(self._log)
