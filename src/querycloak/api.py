@@ -60,6 +60,7 @@ def protect(
     *methods: str,
     output: str | Path | None = None,
     seed: int | None = None,
+    secret_file: str | Path | None = None,
     truth: str | Path | None = None,
     state: str | Path | None = None,
     source: str | None = None,
@@ -84,6 +85,7 @@ def protect(
             state=Path(state) if state else None,
             source=source,
             seed=seed,
+            secret_file=Path(secret_file) if secret_file else None,
             keep=tuple(keep),
             piece_rows=piece_rows,
             progress=progress,
@@ -143,14 +145,21 @@ def attack_files(
     *,
     certificate: Path | None = None,
     write_log: str | None = None,
+    write_profiles: Path | None = None,
     seed: int | None = None,
     progress: Callable[[str, int, int | None], None] = silent,
     **reading: Any,
 ) -> list[Finding]:
-    """Attack a release file; `write_log` takes what the one named attribution rebuilt, mode 0600."""
-    from querycloak.attacks import run
+    """Attack a release file.
 
-    if write_log is not None:
+    `write_log` takes the log that the one named attribution rebuilt, `write_profiles` a table of its
+    guessed users, categories and counts; both are mode 0600.
+    """
+    from querycloak.attacks import run
+    from querycloak.engines.profiler import profiles_bytes
+
+    wanted = write_log is not None or write_profiles is not None
+    if wanted:
         _check_one_attribution(attacks)
     run.prepare(attacks, settings or {}, seed)  # before long reading, in case a name is wrong
     document = certificates.read(certificate or certificates.path_of(Path(release)))
@@ -160,11 +169,14 @@ def attack_files(
     before = before.select(name for name in ("row", "user", "query", "category") if name in before.columns)
 
     def rebuilt(name: str, frame: pl.DataFrame) -> None:
-        io.write(frame, str(write_log), io.layout_for(str(write_log), like=layout), private=True)
+        if write_log is not None:
+            io.write(frame, write_log, io.layout_for(write_log, like=layout), private=True)
+        if write_profiles is not None:
+            certificates.write_private(write_profiles, profiles_bytes(frame, write_profiles.suffix))
 
     return run.attack(
         released.frame, document, before, read_truth(truth), attacks, settings, progress,
-        seed=seed, rebuilt=rebuilt if write_log is not None else None,
+        seed=seed, rebuilt=rebuilt if wanted else None,
     )  # fmt: skip
 
 
@@ -172,7 +184,7 @@ def _check_one_attribution(attacks: Sequence[str]) -> None:
     """A rebuilt log is one attack's; linkage and identification rebuild none."""
     if len(attacks) != 1 or ATTACKS.get(attacks[0]).game not in ("attribution", "control"):
         raise UsageError(
-            "a rebuilt log is written for exactly one attribution attack", hint="name one with `-a`"
+            "what an attack rebuilt is written for exactly one attribution attack", hint="name one with `-a`"
         )
 
 
@@ -214,6 +226,7 @@ def verify(
     certificate: str | Path | None = None,
     original: str | Path | None = None,
     truth: str | Path | None = None,
+    secret_file: str | Path | None = None,
     public_key: str | Path | None = None,
 ) -> Verification:
     """Check a release against its certificate, with whatever evidence there is."""
@@ -222,6 +235,7 @@ def verify(
         certificate=Path(certificate) if certificate else certificates.path_of(Path(release)),
         original=str(original) if original else None,
         truth=Path(truth) if truth else None,
+        secret_file=Path(secret_file) if secret_file else None,
         public_key=Path(public_key) if public_key else None,
     )
     return verify_question(question)

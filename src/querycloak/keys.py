@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,18 +35,38 @@ class Secret:
 
     @classmethod
     def from_file(cls, path: Path) -> Secret:
-        """Read a secret that the operator keeps."""
-        value = path.read_bytes().strip()
+        """Read a secret that the operator keeps, and that nobody else may read."""
+        try:
+            value, mode = path.read_bytes().strip(), path.stat().st_mode
+        except OSError as error:
+            raise UsageError(f"the secret file cannot be read: {error.strerror}") from None
+        if mode & 0o077:
+            raise UsageError("others can read the secret file", hint="run `chmod 600` on it first")
         if len(value) < 16:
             raise UsageError("the secret file holds fewer than 16 bytes", hint="use 32 random bytes")
         return cls("file", hashlib.blake2b(value, digest_size=32).digest())
 
     @classmethod
+    def kept_in(cls, path: Path) -> Secret:
+        """Read a secret from a file; if there is none yet, draw one and keep it there, mode 0600."""
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return cls.from_file(path)
+        except OSError as error:
+            raise UsageError(f"the secret file cannot be written: {error.strerror}") from None
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_hex(32) + "\n")
+        return cls.from_file(path)
+
+    @classmethod
     def choose(cls, seed: int | None = None, file: Path | None = None) -> Secret:
         """Take the secret from where the caller says, or from the operating system."""
+        if seed is not None and file is not None:
+            raise UsageError("`--seed` and `--secret-file` exclude each other", hint="give one of them")
         if seed is not None:
             return cls.from_seed(seed)
-        return cls.from_file(file) if file is not None else cls.fresh()
+        return cls.kept_in(file) if file is not None else cls.fresh()
 
     @property
     def publishable(self) -> bool:
@@ -59,6 +80,11 @@ def derive(key: bytes, *purpose: str) -> bytes:
     for part in purpose:
         state.update(len(part.encode()).to_bytes(8, "little") + part.encode())
     return state.digest()
+
+
+def release_name(secret: Secret, source: str, earlier: int) -> str:
+    """Make the name of a source's next release; only who has the secret can make it."""
+    return derive(secret.value, "name", source, str(earlier)).hex()[:16]
 
 
 def release_key(secret: Secret, source: str, release: str) -> bytes:

@@ -126,6 +126,22 @@ def test_the_rebuilt_log_is_private_and_looks_like_the_release(run, released):
     assert rebuilt["query"].equals(release["query"])
 
 
+@pytest.mark.parametrize("name", ["profiles.csv", "profiles.parquet"])
+def test_the_rebuilt_profiles_are_those_of_the_rebuilt_log(run, released, name):
+    wanted = ("--write-log", "rebuilt.parquet", "--write-profiles", name)
+    assert run("attack", *FILES, "-a", "copy", *wanted, "--quiet").exit_code == 0
+    assert stat.S_IMODE(Path(name).stat().st_mode) == 0o600
+    table = (
+        pl.read_csv(name, schema_overrides={"user": pl.String})
+        if name.endswith("csv")
+        else pl.read_parquet(name)
+    )
+    counted = (
+        pl.read_parquet("rebuilt.parquet").group_by("user", "category").len("count").sort("user", "category")
+    )
+    assert table.rows() == counted.rows()
+
+
 def test_a_rebuilt_log_is_one_attacks(run, released):
     for names in ([], ["-a", "copy", "-a", "guess"]):
         done = run("attack", *FILES, *names, "--write-log", "rebuilt.parquet")

@@ -34,6 +34,11 @@ _HEAD = ("attack", "game", "success", "95 % interval", "bound", "holds", "n", "s
 @click.option("--certificate", type=_FILE, help="The certificate, if it is not beside the release.")
 @click.option("--fail-above-bound", is_flag=True, help="Exit with 4 if an attack beats a stated bound.")
 @click.option("--write-log", metavar="FILE", help="Write the log that one attribution rebuilt (mode 0600).")
+@click.option(
+    "--write-profiles",
+    type=_FILE,
+    help="Write its guessed users' counts by category, as .csv or .parquet (mode 0600).",
+)
 @READING
 @SEED
 @TALK

@@ -51,6 +51,11 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--explain", is_flag=True, help="Say how many searches were withheld, by reason.")
 @click.option("--dry-run", is_flag=True, help="Do everything, audit included, but write nothing.")
+@click.option(
+    "--secret-file",
+    type=_FILE,
+    help="Take the secret from this file, made on first use (mode 0600), so that `verify` can use it too.",
+)
 @click.option("--sign", type=_FILE, metavar="KEY", help="Sign the certificate with an Ed25519 key (PEM).")
 @click.option(
     "--engine", type=click.Choice(["local"]), default="local", show_default=True, help="What does the work."

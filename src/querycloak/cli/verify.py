@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,6 +18,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--certificate", type=_FILE, help="The certificate, if it is not beside the release.")
 @click.option("--original", help="The log that was protected; with --truth, everything can be checked.")
 @click.option("--truth", type=_FILE, help="What `protect --truth` wrote.")
+@click.option(
+    "--secret-file", type=_FILE, help="The secret of `protect`; with --original, every label is recomputed."
+)
 @click.option("--public-key", type=_FILE, help="Check the signature with this Ed25519 key (PEM).")
 @click.option("--format", "format_", metavar="NAME", help="The original's format, if it cannot be guessed.")
 @click.option(
@@ -26,15 +30,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.pass_context
 def command(
     ctx: click.Context,
-    release: Path,
-    certificate: Path | None,
-    original: str | None,
-    truth: Path | None,
-    public_key: Path | None,
+    /,
     format_: str | None,
     mapping: tuple[str, ...],
     quiet: bool,
     as_json: bool,
+    **rest: Any,
 ) -> None:
     """Check a release against its certificate. Exit status 4 means that something is broken.
 
@@ -42,9 +43,7 @@ def command(
     """
     from querycloak.engines.verify import Question, verify
 
-    found = verify(
-        Question(release, certificate, original, truth, public_key, format_, pairs(mapping, "--map"))
-    )
+    found = verify(Question(format=format_, mapping=pairs(mapping, "--map"), **rest))
     if as_json:
         emit(found.as_dict())
     lists = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from querycloak.dictionary import Dictionary, Texts
+from querycloak.errors import UsageError
 from querycloak.kernels import profiles as kernel
 from querycloak.kernels.tables import PairTable
 from querycloak.log import BIT, Batch, IntArray
@@ -129,6 +131,20 @@ class Profiler:
         label = self._texts.user.intern(state["label_texts"].tolist())[state["label"]]
         category = self._texts.category.intern(state["category_texts"].tolist())[state["category"]]
         self._tally(label, category, state["count"].astype(np.int64))
+
+
+def profiles_bytes(records: pl.DataFrame, suffix: str) -> bytes:
+    """Write the profiles of records as a table of `user, category, count`: Parquet, or else CSV."""
+    if "category" not in records.columns:
+        raise UsageError("the release has no categories, so there are no profiles", hint="leave them out")
+    profiler = Profiler()
+    profiler.update(records)
+    table, buffer = profiler.frame().rename({"label": "user"}), io.BytesIO()
+    if suffix == ".parquet":
+        table.write_parquet(buffer)
+    else:
+        table.write_csv(buffer)
+    return buffer.getvalue()
 
 
 def _translated(codes: IntArray, source: Dictionary, target: Dictionary) -> IntArray:

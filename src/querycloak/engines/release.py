@@ -106,8 +106,8 @@ class _Plan:
 
 def _plan(request: Request) -> _Plan:
     state, source = SourceState.of(request.source, request.state), request.source or ""
-    secret, earlier = Secret.choose(request.seed), len(state.earlier) if state else 0
-    name = keys.derive(secret.value, "name", source, str(earlier)).hex()[:16]
+    secret, earlier = Secret.choose(request.seed, request.secret_file), len(state.earlier) if state else 0
+    name = keys.release_name(secret, source, earlier)
     return _Plan(secret, state, earlier, name, keys.release_key(secret, source, name))
 
 

@@ -40,6 +40,7 @@ class Request:
     state: Path | None = None
     source: str | None = None
     seed: int | None = None
+    secret_file: Path | None = None
     sign: Path | None = None
     dry_run: bool = False
     format: str | None = None
@@ -82,7 +83,7 @@ class Reading:
         if self._log is not None:
             frame, self._log = self._log.frame, None
             names = [n for n in ("row", "user", "query", "time", "category") if n in frame.columns]
-            few = pl.col("category").cast(pl.Categorical) if "category" in names else []
+            few = [pl.col(n).cast(pl.Categorical) for n in names if n == "category"]
             return numbered(frame.lazy().select(names)).with_columns(few).collect().lazy()
         assert self._spool is not None
         return self._spool.scan()

@@ -11,6 +11,7 @@ import polars as pl
 
 from querycloak import certificate, io
 from querycloak.engines import audit as auditing
+from querycloak.engines import recompute
 from querycloak.engines.pipeline import Stage
 from querycloak.errors import DataError, QueryCloakError, UsageError
 from querycloak.registry import METHODS
@@ -48,6 +49,7 @@ class Question:
     certificate: Path | None = None
     original: str | None = None
     truth: Path | None = None
+    secret_file: Path | None = None
     public_key: Path | None = None
     format: str | None = None
     mapping: dict[str, str] = field(default_factory=dict)
@@ -55,14 +57,20 @@ class Question:
 
 def verify(question: Question) -> Verification:
     """Check schema, hash and signature, then every promise, even when someone fixed up the hash."""
-    if (question.original is None) != (question.truth is None):
-        raise UsageError("`--original` and `--truth` go together", hint="give both, or neither")
+    if question.original is None and (question.truth is not None or question.secret_file is not None):
+        raise UsageError("`--truth` and `--secret-file` need `--original`", hint="name the log with it")
+    if question.original is not None and question.truth is None and question.secret_file is None:
+        raise UsageError(
+            "`--original` alone shows nothing", hint="give `--truth` or `--secret-file` with it, or neither"
+        )
     document = certificate.read(question.certificate or certificate.path_of(question.release))
     result = Verification()
     result.add("certificate", "the certificate fits its schema", "kept")
     _check_hash(question.release, document, result)
     _check_signature(question, document, result)
     _check_promises(question, document, result)
+    if question.secret_file is not None:
+        recompute.check(question, stages_of(document), document, result)
     return result
 
 

@@ -32,9 +32,7 @@ def _queries_unchanged(evidence: Evidence) -> str:
     shown = evidence.traced.select("place", "query").collect()
     place, query = (shown[name].to_numpy() for name in ("place", "query"))
     other = asked[place] != query if asked.size else np.ones(place.size, np.bool_)
-    return faults(
-        evidence.traced.filter(pl.Series(other | (place < 0))), "show another query than was asked"
-    )
+    return faults(evidence.traced.filter(pl.Series(other | (place < 0))), "show another query than was asked")
 
 
 NOTHING_MADE_UP = Audit("every released row comes from a row of the original", _nothing_made_up, True)

@@ -9,7 +9,7 @@ import polars as pl
 
 from querycloak.guarantees import Audit, Evidence
 from querycloak.guarantees.lineage import faults
-from querycloak.kernels.presence import too_few
+from querycloak.guarantees.presence import too_few
 from querycloak.log import IntArray
 
 
@@ -84,7 +84,8 @@ def _both(user: pl.Series, category: IntArray) -> pl.Series:
 
 
 def _pairs(both: pl.Series) -> IntArray:
-    return both.rank("dense").cast(pl.Int32).to_numpy() - np.int32(1)
+    ranks: IntArray = both.rank("dense").cast(pl.Int32).to_numpy()
+    return ranks - np.int32(1)
 
 
 def _crowd(k: int, level: int, evidence: Evidence) -> str:

@@ -78,7 +78,7 @@ class ParquetOutput:
         """Settle each column's type over all parts, then stream them into one file."""
         schema = pl.concat(self._shapes, how="vertical_relaxed").schema
         parts = pl.concat([pl.scan_ipc(part).cast(schema) for part in self._parts])
-        parts.sink_parquet(self._sink, compression="zstd", compression_level=1)  # type: ignore[arg-type]
+        parts.sink_parquet(self._sink, compression="zstd", compression_level=1)  # type: ignore[call-overload]
 
     def commit(self) -> None:
         """Give the output its name."""

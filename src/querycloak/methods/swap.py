@@ -207,8 +207,8 @@ class Swap(Protector):
         self._tokens.reserve(len(batch))
         start = (self.k, *self._words, self.settings.draw == "distinct")
         if self.settings.level == "auto":
-            start = (*start, self.settings.patience)
-            released = self._run(kernel.patient, start, (category, top, batch.user, slots))
+            patient = (*start, self.settings.patience)
+            released = self._run(kernel.patient, patient, (category, top, batch.user, slots))
         else:
             released = self._run(kernel.swap, start, (category, batch.user, slots))
         released[:, 2] = batch.seq[released[:, 2]]

@@ -1,0 +1,72 @@
+"""Two workers that share nothing but the key, each with its part of the log, make the same file."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import polars as pl
+import pytest
+
+import querycloak as qc
+from querycloak import io, keys
+from querycloak.dictionary import Texts
+from querycloak.engines import local
+from querycloak.engines.pipeline import Pipeline, parse_stages
+from querycloak.engines.replay import whole
+from querycloak.log import Batch
+
+WORKERS = 2
+CASES = [
+    ("swap", {"k": "3", "level": "1"}),
+    ("swap", {"k": "3", "level": "auto", "patience": "50"}),
+    ("cohort", {"k": "5", "shards": "8"}),
+    ("cohort", {"k": "5", "shards": "8", "labels": "fresh"}),
+]
+
+
+def work(path, method, settings, key, part):
+    """Do one worker's share: read the log, keep the records of its keys, protect them."""
+    log = io.read(path)
+    pipeline = Pipeline(parse_stages([method], settings), key, Texts())
+    batch = local.encode(next(whole(log, key)), pipeline, 0)
+    name = pipeline.stages[0].partition_key(batch)
+    mine = batch[np.asarray(name) % WORKERS == part]
+    released = pipeline.push(mine) + local.at_moment(pipeline.close(), len(log))
+    return {
+        "row": released.row,
+        "seq": released.seq,
+        "time": released.time,
+        "user": pipeline.texts.user.decode(released.user).to_list(),
+    }
+
+
+def merged(parts, pipeline):
+    """Put the shares together in the order in which one worker would have let them go."""
+    users = pl.Series([user for part in parts for user in part["user"]], dtype=pl.String)
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in ("row", "seq", "time")}
+    columns["user"] = pipeline.texts.user.encode(users)
+    return pipeline._in_order(Batch.of(columns, pipeline.texts))
+
+
+@pytest.mark.parametrize(("method", "settings"), CASES)
+def test_two_workers_make_the_same_file(tmp_path, method, settings):
+    path, out = tmp_path / "log.parquet", tmp_path / "out.parquet"
+    log = qc.generate(80, seed=5, categories=True)
+    qc.write(log, str(path))
+    release = qc.protect(path, method, output=out, seed=9, **settings)
+    secret = keys.Secret.from_seed(9)
+    key = keys.release_key(secret, "", keys.release_name(secret, "", 0))
+    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
+        jobs = [pool.submit(work, path, method, settings, key, part) for part in range(WORKERS)]
+        parts = [job.result() for job in jobs]
+    assert all(len(part["row"]) for part in parts), "both workers had something to do"
+    pipeline = Pipeline(parse_stages([method], settings), key, Texts())
+    batch = merged(parts, pipeline)
+    pipeline.meet(pipeline.texts.user.encode(log.frame["user"]))
+    pending = local.Pending()
+    pending.add(next(whole(io.read(path), key)))
+    frame = local.render(pipeline, batch, pending).frame
+    sha256 = io.write(frame, tmp_path / "again.parquet", io.layout_for(str(out), like=io.read(path).layout))
+    assert sha256 == release.certificate["release"]["sha256"]
