@@ -41,6 +41,10 @@ class Protector(ABC):
     holds: ClassVar[bool] = True
     #: Whether records must come in the order of their times.
     wants_order: ClassVar[bool] = False
+    #: Whether each row is an element of its own, instead of each search with all of its clicks.
+    per_row: bool = False
+    #: Whether a person may go by several labels, so that no label is hers alone.
+    has_parts: bool = False
     #: Whether a second release of a source without the first one's book would tell on people.
     keeps_book: ClassVar[bool] = False
     #: Conformance checks that this method cannot pass by its nature, each with the reason.
@@ -51,6 +55,7 @@ class Protector(ABC):
         self.key = key
         self.texts = texts
         self.dropped: Counter[str] = Counter()
+        self.explanation = {}
         self._dropped_rows: list[IntArray] = []
 
     @classmethod
@@ -93,6 +98,9 @@ class Protector(ABC):
 
     def check_people(self, people: int) -> None:  # noqa: B027 - most methods work for any number
         """Refuse settings that so many people cannot meet, and say what would work."""
+
+    #: Why the method did what it did, for `--explain`; names nothing that fewer than its k people share.
+    explanation: dict[str, Any]
 
     def facts(self) -> dict[str, Any]:
         """Give what the certificate states about this very release, beside the promise."""

@@ -58,6 +58,7 @@ METHODS = Registry(
     built_in={
         "swap": "querycloak.methods.swap:Swap",
         "cohort": "querycloak.methods.cohort:Cohort",
+        "km": "querycloak.methods.km:Km",
         "frequent-only": "querycloak.methods.frequent_only:FrequentOnly",
         "z-anonymity": "querycloak.methods.z_anonymity:ZAnonymity",
         "rules": "querycloak.methods.rules:Rules",
@@ -76,6 +77,7 @@ ATTACKS = Registry(
         "link-time": "querycloak.attacks.link_time:LinkTime",
         "link-volume": "querycloak.attacks.link_volume:LinkVolume",
         "link-pairs": "querycloak.attacks.link_pairs:LinkPairs",
+        "link-overlap": "querycloak.attacks.link_overlap:LinkOverlap",
         "link-background": "querycloak.attacks.link_background:LinkBackground",
         "copy": "querycloak.attacks.controls:Copy",
         "guess": "querycloak.attacks.controls:Guess",

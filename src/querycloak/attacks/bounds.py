@@ -23,14 +23,18 @@ class Bound:
 
 PAPER = "claimed by the paper"
 COHORT = "promised by cohort"
+KM = "promised by km"
 
 
 def bound_of(attack: Attack, view: AttackerView) -> Bound | None:
-    """Give the bound for an attack: only attributions from the release alone have one.
+    """Give the bound for an attack: attributions from the release alone have one, and a few known terms.
 
     Who knows volumes, histories or some of a person's queries may do better, and nobody promised
-    otherwise. `cohort` per category promises nothing either.
+    otherwise. `cohort` per category promises nothing either. `km` promises that up to m known terms lead to
+    no history or to k of them.
     """
+    if attack.game == "identification":
+        return _of_known_terms(attack, view)
     k = stated(view, "k")
     if attack.game != "attribution" or attack.knows or not isinstance(k, int):
         return None
@@ -39,6 +43,19 @@ def bound_of(attack: Attack, view: AttackerView) -> Bound | None:
     if view.method() == "cohort" and stated(view, "scope") != "category":
         return Bound(1.0 / k, COHORT)
     return None
+
+
+def _of_known_terms(attack: Attack, view: AttackerView) -> Bound | None:
+    """Give 1/k to an attacker who knows at most m terms of a person, and nothing else."""
+    stages = [part["settings"] for part in view.certificate.get("methods", []) if part["method"] == "km"]
+    chosen: Any = attack.settings
+    knows_terms = attack.knows == {"samples"} and getattr(chosen, "known", None) == "terms"
+    if not stages or not knows_terms or view.method() in ("swap", "cohort"):
+        return None  # labels that were exchanged afterwards stand for other histories
+    k, m = stages[-1].get("k"), stages[-1].get("m")
+    if not isinstance(k, int) or not isinstance(m, int) or chosen.queries > m:
+        return None
+    return Bound(1.0 / k, KM)
 
 
 def stated(view: AttackerView, name: str) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from querycloak.attacks import scoring
+from querycloak.attacks.link_overlap import in_terms
 from querycloak.errors import DataError
 from querycloak.log import CANONICAL
 
@@ -37,7 +38,8 @@ class Case:
         shown = [name for name in ("released_row", *CANONICAL) if name in release.columns]
         _check_original(original, truth)
         release = release.select(shown)
-        return cls(release, certificate, original, scoring.Answers.of(release, truth))
+        answers = scoring.Answers.of(release, truth, original["user"])
+        return cls(release, certificate, original, answers)
 
 
 def _check_original(original: pl.DataFrame, truth: pl.DataFrame) -> None:
@@ -75,6 +77,8 @@ def _volumes(case: Case, settings: Any) -> Known:
 
 def _samples(case: Case, settings: Any) -> Known:
     """Draw some people and some searches of each. Their names are made up: a user's id would tell all."""
+    if getattr(settings, "known", "queries") == "terms":
+        return _term_samples(case, settings)
     draws = np.random.default_rng(settings.seed)
     people, queries = settings.targets, settings.queries
     sizes = case.original.group_by("user").agg(n=pl.len()).filter(pl.col("n") >= queries).sort("user")
@@ -89,6 +93,35 @@ def _samples(case: Case, settings: Any) -> Known:
     return Known(sample.select(pl.col("target").alias("user"), "query"), people_of)
 
 
+def _term_samples(case: Case, settings: Any) -> Known:
+    """Draw some people who have enough different terms, and some different terms of each."""
+    draws = np.random.default_rng(settings.seed)
+    people = case.original.select("user").drop_nulls().unique().sort("user")
+    people = people[draws.permutation(people.height)]
+    found = [pl.DataFrame(schema={"user": pl.String, "term": pl.List(pl.String)})]
+    start, step = 0, settings.targets
+    # In growing steps: the terms of a whole large log would be many, and are seldom needed.
+    while start < people.height and sum(part.height for part in found) < settings.targets:
+        found.append(_some_terms(case.original, people[start : start + step], settings.queries, draws))
+        start, step = start + step, 2 * step
+    known = pl.concat(found)[: settings.targets]
+    names = pl.Series("target", [f"target {n}" for n in range(known.height)], dtype=pl.String)
+    people_of = dict(zip(names, known["user"], strict=True))
+    return Known(known.select(names.alias("user"), "term").explode("term"), people_of)
+
+
+def _some_terms(
+    original: pl.DataFrame, people: pl.DataFrame, number: int, draws: np.random.Generator
+) -> pl.DataFrame:
+    """Draw so many terms of each of these people, as `user, term` with lists; who has fewer is left out."""
+    rows = original.join(people, on="user", how="semi").select("user", thing="query").drop_nulls().unique()
+    terms = in_terms(rows).unique().sort("user", "thing")
+    shuffled = terms.with_columns(draw=pl.Series(draws.random(terms.height))).sort("user", "draw")
+    each = shuffled.group_by("user").agg(term=pl.col("thing").head(number), n=pl.len())
+    enough = each.filter(pl.col("n") >= number).select("user", "term")
+    return people.join(enough, on="user", how="inner", maintain_order="left")
+
+
 def _histories(case: Case, settings: Any) -> Known:
     """Show whole histories: who searched for what."""
     shown = [name for name in ("user", "query", "category") if name in case.original.columns]
@@ -98,7 +131,8 @@ def _histories(case: Case, settings: Any) -> Known:
 
 #: What an attack may ask for in `knows`; the truth is not among it.
 #: volumes    `user` (as labelled in the release), `count`: all searches of each in the original
-#: samples    `user` (a made-up name of a target), `query`; needs the settings `targets`, `queries`, `seed`
+#: samples    `user` (a made-up name of a target), `query`; needs the settings `targets`, `queries`, `seed`;
+#:            with a setting `known` that is `terms`: `user`, `term`, of which `queries` different ones
 #: histories  `user`, `query`, `category` of the original
 KNOWLEDGE: dict[str, Callable[[Case, Any], Known]] = {
     "volumes": _volumes,

@@ -1,7 +1,8 @@
-"""`link-background`: who knows some searches of a person looks for the label that goes with all of them."""
+"""`link-background`: who knows some searches or terms of a person looks for labels with all of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy as np
 import polars as pl
 
 from querycloak.attacks.finding import NotApplicable
+from querycloak.attacks.link_overlap import NONE, ROOM, drawn, figures, identified, in_terms, pieces
 from querycloak.attacks.link_repeat import Grouped, LinkRepeat, by_string, settle, window
 from querycloak.attacks.link_window import never_own, reach_of
 from querycloak.attacks.protocol import Attack, AttackerView, Identification
 from querycloak.attacks.seen import Codes, Seen, attackers_k, attackers_level, see
+from querycloak.dictionary import Dictionary
 from querycloak.settings import setting
 
 #: Candidates of a record that count, and labels of a string that are looked at, the likeliest first.
@@ -20,15 +23,19 @@ CANDIDATES, MOST_LABELS = 8, 5_000
 
 
 class LinkBackground(Attack):
-    """Knows a few searches of each target, and guesses the label that belongs to their author.
+    """Knows a few searches or terms of each target, and guesses the label that belongs to their author.
 
     It looks up the rows with those strings and who may have written them: the row's own label, or,
     against `swap`, what `link-repeat` believes. A label gains with every known string that it goes with,
     the more so the fewer labels that string has. The candidates of a target are the labels that go with
     as many of the known strings as any.
 
-    Limits: no bound is claimed. Against `cohort` all k members of the target's cohort go with the strings
-    about equally often, so the label is found once in k; that the rows are the target's is then
+    With `known=terms` it knows so many different terms of each target instead. The candidates are the labels
+    whose released histories hold all of them, and each is named with the same probability. Against `km`
+    that is at most 1/k for up to m terms, as it promises.
+
+    Limits: no other bound is claimed. Against `cohort` all k members of the target's cohort go with the
+    strings about equally often, so the label is found once in k; that the rows are the target's is then
     plain to see, and no label can change that. A string that was rewritten or dropped finds nothing.
     """
 
@@ -40,7 +47,12 @@ class LinkBackground(Attack):
     class Settings(LinkRepeat.Settings):
         """Settings of `link-background`."""
 
-        queries: int = setting(3, kind=int, at_least=1, at_most=1000, help="known searches of each target")
+        known: str = setting(
+            "queries", kind=str, choices=("queries", "terms"), help="what is known: whole searches, or terms"
+        )
+        queries: int = setting(
+            3, kind=int, at_least=1, at_most=1000, help="known searches, or terms, of each target"
+        )
         targets: int = setting(1000, kind=int, at_least=1, at_most=100_000, help="people to look for")
         seed: int = setting(0, kind=int, at_least=0, help="what the choice of targets starts from")
 
@@ -49,17 +61,15 @@ class LinkBackground(Attack):
         samples = view.knowledge.get("samples", pl.DataFrame())
         if not samples.height:
             raise NotApplicable("the attacker knows no samples")
+        chosen: Any = self.settings
+        if chosen.known == "terms":
+            return _by_terms(samples, view.release, np.random.default_rng(chosen.seed))
         asked = samples.select("user", "query").unique(maintain_order=True)
         found = _scores(asked, self._authors(view, asked["query"]))
         targets = asked.select("user").unique(maintain_order=True)
         best = targets.join(found, on="user", how="left", maintain_order="left")
         sizes = best["candidates"].fill_null(0).to_numpy().astype(np.int64)
-        details = {
-            "median_candidates": float(np.median(sizes)),
-            "share_with_one_candidate": float(np.mean(sizes == 1)),
-            "share_not_found": float(np.mean(sizes == 0)),
-        }
-        return Identification(best["user"], best["label"], sizes, details)
+        return Identification(best["user"], best["label"], sizes, figures(sizes))
 
     def _authors(self, view: AttackerView, queries: pl.Series) -> pl.DataFrame:
         """Say who may have written the rows of these strings: `query, label, belief`."""
@@ -120,3 +130,32 @@ def _scores(asked: pl.DataFrame, authors: pl.DataFrame) -> pl.DataFrame:
     return ranked.group_by("user", maintain_order=True).agg(
         pl.col("label").first(), candidates=(pl.col("strings") == pl.col("strings").max()).sum()
     )
+
+
+def _by_terms(samples: pl.DataFrame, release: pl.DataFrame, draws: np.random.Generator) -> Identification:
+    """Name all labels that hold every known term of a target."""
+    asked = samples.select("user", "term").unique(maintain_order=True)
+    rows = release.select("user", thing="query").drop_nulls().unique()
+    held = in_terms(rows, asked["term"]).select(label="user", term="thing").unique()
+    people, labels, terms = Dictionary(), Dictionary(), Dictionary()
+    known = pl.DataFrame({"who": people.encode(asked["user"]), "term": terms.encode(asked["term"])})
+    shown = pl.DataFrame({"label": labels.encode(held["label"]), "term": terms.encode(held["term"])})
+    found = []
+    for pairs in _holding_all(known, shown):
+        pair = pairs.sort("who", "label")
+        found.append(drawn((pair["who"].to_numpy(), pair["label"].to_numpy()), MOST_LABELS, draws))
+    who, label, many = (np.concatenate(part) for part in zip(NONE, *found, strict=True))
+    table = {"user": people.decode(who), "label": labels.decode(label), "many": many}
+    return identified(asked["user"].unique(maintain_order=True), pl.DataFrame(table))
+
+
+def _holding_all(known: pl.DataFrame, shown: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Find the labels that hold all terms of a target, as `who, label`: from the rarest of them down."""
+    spread = shown.group_by("term").agg(labels=pl.len().cast(pl.Int64))
+    terms = known.join(spread, on="term", how="left").fill_null(0).sort("who", "labels", "term")
+    first = terms.unique("who", keep="first", maintain_order=True)
+    others = terms.join(first, on=["who", "term"], how="anti").select("who", "term")
+    for piece in pieces(first["labels"].to_numpy(), ROOM):
+        pairs = first[piece].join(shown, on="term").select("who", "label")
+        lacking = pairs.join(others, on="who").join(shown, on=["label", "term"], how="anti")
+        yield pairs.join(lacking, on=["who", "label"], how="anti")

@@ -39,7 +39,8 @@ class Answers:
 
     `user` is who wrote a row, `label` what a right guess says; `author` and `string` are codes of the user
     and of the query (-1 where there is none), by which rows belong together; `repeats` counts how often
-    the author asked the row's query in this release.
+    the author asked the row's query in this release. `shown` is the label that a row carries, `behind` the
+    user for whom that label stands, where the truth says so, and `users` are those of the original.
     """
 
     released_row: IntArray
@@ -48,24 +49,60 @@ class Answers:
     author: IntArray
     string: IntArray | None
     repeats: IntArray | None
+    shown: pl.Series | None = None
+    behind: pl.Series | None = None
+    users: pl.Series | None = None
 
     @classmethod
-    def of(cls, release: pl.DataFrame, truth: pl.DataFrame) -> Answers:
+    def of(cls, release: pl.DataFrame, truth: pl.DataFrame, users: pl.Series | None = None) -> Answers:
         """Line the truth up with the rows of a release."""
         truth = aligned(release, truth)
         label = truth["original_label" if "original_label" in truth.columns else "original_user"]
         author = _codes(truth["original_user"])
         who = (release["released_row"].cast(pl.Int64).to_numpy(), truth["original_user"], label, author)
+        labels = (
+            release.get_column("user", default=None),
+            truth.get_column("label_user", default=None),
+            users,
+        )
         if "query" not in release.columns or release["query"].null_count() == release.height:
-            return cls(*who, None, None)
+            return cls(*who, None, None, *labels)
         string = _codes(release["query"])
         both = pl.DataFrame({"both": author * (int(string.max(initial=0)) + 1) + string})
         repeats = both.select(pl.len().over("both")).to_series().cast(pl.Int64).to_numpy()
-        return cls(*who, string, repeats)
+        return cls(*who, string, repeats, *labels)
 
     def known(self) -> npt.NDArray[np.bool_]:
         """Say which rows have an author at all: fakes and made-up rows have none."""
         return self.author >= 0
+
+    def labels(self) -> pl.DataFrame:
+        """Give every label that is right for a person, as `user, label`: her own, and those of her parts."""
+        own = pl.DataFrame({"user": self.user, "label": self.label}).drop_nulls().unique("user", keep="first")
+        if self.shown is None:
+            return own
+        return pl.concat([own, self._parts(self.shown, own)]).unique()
+
+    def _parts(self, shown: pl.Series, own: pl.DataFrame) -> pl.DataFrame:
+        """Find labels that are nobody's own, and under which only one person's rows were released.
+
+        A method may split a history into parts with labels of their own: all of them are right for her. Where
+        labels are swapped, each is somebody's own, and who wrote the rows under it does not make it hers.
+        """
+        rows = pl.DataFrame({"label": shown, "user": self.user}).with_columns(
+            behind=pl.lit(None, pl.String) if self.behind is None else self.behind
+        )
+        # Some whose labels are shown wrote none of the rows. Kept labels are their ids, fresh ones say it.
+        named = (
+            [own["label"]] if self.users is None or self.behind is not None else [own["label"], self.users]
+        )
+        taken = pl.DataFrame({"label": pl.concat([names.rename("label") for names in named])})
+        silent = pl.col("behind").is_not_null() & ~pl.col("behind").is_in(own["user"].implode())
+        parts = rows.drop_nulls("label").join(taken, on="label", how="anti").with_columns(silent=silent)
+        found = parts.group_by("label").agg(
+            pl.col("user").first(), hers=(pl.col("user").n_unique() == 1) & ~pl.col("silent").any()
+        )
+        return found.filter("hers").select("user", "label").drop_nulls()
 
     def clusters(self, rows: Any) -> list[IntArray]:
         """Give the ways in which these rows belong together."""
@@ -214,37 +251,36 @@ def precision_at(score: FloatArray, same: npt.NDArray[np.bool_], count: int) -> 
 
 
 def identification(guesses: Identification, answers: Answers, people: Mapping[str, str]) -> Score:
-    """Score one guess a target: the label by which she goes, a row of hers, or a list of rows.
+    """Score one guess a target: a label by which she goes, a row of hers, or a list of either.
 
     `people` leads from the attack's names of targets to users of the original. A list counts by the
-    share of its rows that are hers; no guess is a miss.
+    share of it that is hers: of t labels, one of them right, each would be named once in t times. No
+    guess is a miss.
     """
     table = pl.DataFrame({"target": guesses.target.cast(pl.String), "guess": guesses.guess})
     table = table.with_columns(user=pl.col("target").replace_strict(people, default=None))
     if table["user"].null_count():
         raise UsageError("the attack named targets that it was not given")
-    kind = _found_labels if table.schema["guess"] == pl.String else _found_rows
+    kind = _found_labels if table.schema["guess"] in (pl.String, pl.List(pl.String)) else _found_rows
     hits = kind(table.with_row_index("place"), answers)
     details = guesses.details | {
         "targets": len(hits),
         "guessed": 1.0 - table["guess"].null_count() / len(hits),
     }
     if guesses.candidates is not None and guesses.candidates.size:
-        details["chance"] = float((1.0 / np.maximum(guesses.candidates, 1)).mean())
+        sizes = guesses.candidates
+        details["chance"] = float(np.where(sizes > 0, 1.0 / np.maximum(sizes, 1), 0.0).mean())
     share = _share(hits, [_codes(table["user"])])
     return Score("user", share, *_over_users(hits, _codes(table["user"])), details)
 
 
 def _found_labels(table: pl.DataFrame, answers: Answers) -> FloatArray:
-    """Compare guessed labels with those that the targets go by in the release."""
-    goes_by = pl.DataFrame({"user": answers.user, "label": answers.label}).unique("user", keep="first")
-    found = table.join(goes_by, on="user", how="left", maintain_order="left")
-    return (
-        found.select((pl.col("guess") == pl.col("label")).fill_null(False))
-        .to_series()
-        .to_numpy()
-        .astype(float)
-    )
+    """Compare guessed labels with those that the targets go by; several guesses count by their share."""
+    labels = table.explode("guess") if isinstance(table.schema["guess"], pl.List) else table
+    goes_by = answers.labels().select("user", guess="label", right=pl.lit(1.0))
+    found = labels.join(goes_by, on=["user", "guess"], how="left")
+    shares = found.group_by("place").agg(pl.col("right").fill_null(0.0).mean())
+    return shares.sort("place")["right"].to_numpy()
 
 
 def _found_rows(table: pl.DataFrame, answers: Answers) -> FloatArray:

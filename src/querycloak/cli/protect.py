@@ -49,7 +49,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--keep", multiple=True, metavar="COLUMN", help="Pass a further column through. It may carry identity!"
 )
-@click.option("--explain", is_flag=True, help="Say how many searches were withheld, by reason.")
+@click.option(
+    "--marketing",
+    type=click.Path(dir_okay=False),
+    help="A CSV of term, bid, impressions, clicks, for methods that ask what terms are worth.",
+)
+@click.option("--explain", is_flag=True, help="Say how many searches were withheld and why, by method.")
 @click.option("--dry-run", is_flag=True, help="Do everything, audit included, but write nothing.")
 @click.option(
     "--secret-file",
@@ -84,10 +89,12 @@ def command(
         raise UsageError(
             "--json and the release would both go to standard output", hint="name a file with -o"
         )
-    mapping = pairs(rest.pop("mapping"), "--map")
+    mapping, settings = pairs(rest.pop("mapping"), "--map"), pairs(chosen, "-s")
+    if marketing := rest.pop("marketing"):
+        settings["marketing"] = marketing
     with progress(quiet or as_json) as show:
         request = Request(
-            stages=parse_stages(list(methods), pairs(chosen, "-s")),
+            stages=parse_stages(list(methods), settings),
             mapping=mapping,
             format=rest.pop("format_"),
             progress=show,
@@ -131,3 +138,7 @@ def _explain(report: Report) -> None:
     for method, reasons in report.reasons.items():
         for reason, count in sorted(reasons.items(), key=lambda pair: -pair[1]):
             say(f"  {method}: {reason}: {count:,}")
+    for method, parts in report.explanation.items():
+        for name, value in parts.items():
+            text = ", ".join(f"{k} {v:,}" for k, v in value.items()) if isinstance(value, dict) else value
+            say(f"  {method}: {name.replace('_', ' ')}: {text}")

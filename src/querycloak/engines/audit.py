@@ -41,11 +41,11 @@ def audit(
     release: pl.LazyFrame,
     original: pl.LazyFrame | None = None,
     truth: pl.LazyFrame | None = None,
-    text: Callable[[], pl.LazyFrame] | None = None,
+    spell: Callable[[], pl.LazyFrame] | None = None,
 ) -> Audited:
     """Test the promise of each stage on the final release, with whatever evidence there is."""
     parts = []
-    whole = Evidence(release, original, truth, rewritten=_rewrite(stages), text=text)
+    whole = Evidence(release, original, truth, rewritten=_rewrite(stages), spell=spell)
     for place, stage in enumerate(stages):
         later = tuple(after.method for after in stages[place + 1 :])
         promise = stage.build(_NO_KEY, place, Texts()).promise()

@@ -73,6 +73,11 @@ class Pipeline:
         return frozenset[str]().union(*(stage.reads for stage in self.stages))
 
     @property
+    def per_row(self) -> bool:
+        """Say whether rows of one search go separate ways."""
+        return any(stage.per_row for stage in self.stages)
+
+    @property
     def rewrites(self) -> frozenset[str]:
         """Columns whose released value comes from the batch."""
         return frozenset[str]().union(*(stage.rewrites for stage in self.stages))

@@ -41,6 +41,7 @@ class Report:
     released: int = 0
     withheld: int = 0
     reasons: dict[str, dict[str, int]] = field(default_factory=dict)
+    explanation: dict[str, dict[str, Any]] = field(default_factory=dict)
     earlier_releases: int = 0
     certificate: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -167,6 +168,7 @@ def _count(report: Report, reading: Reading, pipeline: Pipeline, truth: pl.DataF
     report.released = truth.height
     report.withheld = reading.rows_read - reading.skipped.total - truth.height
     report.reasons = pipeline.dropped()
+    report.explanation = {stage.name: stage.explanation for stage in pipeline if stage.explanation}
 
 
 def _audited(request: Request, writer: io.Writer, reading: Reading, truth: pl.DataFrame) -> Audited:
@@ -175,7 +177,7 @@ def _audited(request: Request, writer: io.Writer, reading: Reading, truth: pl.Da
     original = reading.original()
     release = _numbered_release(writer, truth.height)
     audited = auditing.audit(
-        request.stages, release.lazy(), original, truth.lazy(), text=lambda: _written(writer).lazy()
+        request.stages, release.lazy(), original, truth.lazy(), spell=lambda: _written(writer).lazy()
     )
     if faults := audited.broken():
         raise BrokenPromise("the release broke a promise; nothing was published\n" + "\n".join(faults))
@@ -191,7 +193,7 @@ def _numbered_release(writer: io.Writer, rows: int) -> pl.DataFrame:
 
 
 def _written(writer: io.Writer) -> pl.DataFrame:
-    return pl.concat(_pieces(writer, ("query", "category")))
+    return pl.concat(_pieces(writer, ("user", "query", "time", "rank", "url", "category")))
 
 
 def _pieces(writer: io.Writer, names: tuple[str, ...]) -> Iterator[pl.DataFrame]:

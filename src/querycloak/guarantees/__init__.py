@@ -49,13 +49,14 @@ class Searches(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an audit may look at; users and queries are numbers in all of it.
+    """What an audit may look at; users and queries are numbers in all of it but `text()`.
 
-    `release` has the canonical columns and `released_row`; `original` has them and `row`; `truth` is
-    the private file of `protect --truth`. `later` names the methods that ran after the audited one;
+    `release` has `released_row`, `user` and `query`; `text()` gives it in words, with all columns, and is
+    for audits that need those. `original` has the canonical columns and `row`; `truth` is the private
+    file of `protect --truth`. `later` names the methods that ran after the audited one;
     `rewritten` says that some method of the release may show other queries than were asked, and
-    `rewritten_later` that one of the later ones may. `text` gives the release in words. What one audit
-    works out is kept in `memo` for the next.
+    `rewritten_later` that one of the later ones may. What one audit works
+    out is kept in `memo` for the next.
     """
 
     release: pl.LazyFrame
@@ -64,17 +65,24 @@ class Evidence:
     later: tuple[str, ...] = ()
     rewritten: bool = False
     rewritten_later: bool = False
-    text: Callable[[], pl.LazyFrame] | None = field(default=None, repr=False, compare=False)
+    spell: Callable[[], pl.LazyFrame] | None = field(default=None, repr=False, compare=False)
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         given = self.release
-        if self.text is None:
-            object.__setattr__(self, "text", lambda: given)
-        for name in ("release", "original", "truth"):
+        if self.spell is None:
+            object.__setattr__(self, "spell", lambda: given)
+        names = [n for n in ("released_row", "user", "query") if n in given.collect_schema()]
+        object.__setattr__(self, "release", numbered(given.select(names)))
+        for name in ("original", "truth"):
             frame = getattr(self, name)
             if frame is not None:
                 object.__setattr__(self, name, numbered(frame))
+
+    def text(self) -> pl.LazyFrame:
+        """Give the release as its readers see it, with `released_row`."""
+        assert self.spell is not None
+        return self.spell()
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
         if name not in self.memo:
@@ -104,7 +112,7 @@ class Evidence:
 
     def _traced(self) -> pl.DataFrame:
         assert self.truth is not None
-        shown = self.release.drop("time", "rank", "url", "category", strict=False).collect()
+        shown = self.release.collect()
         truth = self.truth.collect()
         if shown["released_row"].equals(truth["released_row"]):
             beside = pl.concat([shown, truth.drop("released_row")], how="horizontal")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from querycloak.measures.distributions import jensen_shannon, tree_emd
+from querycloak.measures.histories import record_linkage
 from querycloak.measures.kept import release_rate, top_preserved
 from querycloak.measures.live import delay, final_held, kolmogorov_smirnov, release_rate_over_time
 from querycloak.measures.marketing import retention
@@ -14,6 +15,7 @@ __all__ = [
     "jensen_shannon",
     "kolmogorov_smirnov",
     "profile_loss",
+    "record_linkage",
     "release_rate",
     "release_rate_over_time",
     "retention",
