@@ -106,7 +106,7 @@ def measured(work: Workload, target: str, k: int, m: int, optimise: str, check: 
     if optimise == "search":
         outcome, tried = targets.search(target, k, m, work.entries, values)
     else:
-        outcome, tried = targets.deletion(target, k, m, work.entries, values).run(work.entries), {}
+        outcome, tried = targets.greedy(target, k, m, work.entries, values), {}
     seconds = time.perf_counter() - begin
     kept = [work.retention(outcome.alive)]
     if target == "random":

@@ -121,9 +121,7 @@ class Results:
         """Read the lines of a run; what was to be measured and is not there is missing."""
         first, *rest = (json.loads(text) for text in path.read_text().splitlines())
         lines = {(one["optimise"], one["target"], one["k"], one["m"]): one for one in rest}
-        there = {one["name"] for one in rest}
-        missing = [name for name in expected if name not in there]
-        return cls(first["about"], first["machine"], lines, missing)
+        return cls(first["about"], first["machine"], lines, absent(expected, {one["name"] for one in rest}))
 
     def line(self, target: str, k: int, m: int, optimise: str = "greedy") -> dict[str, Any] | None:
         """Give the line of a setting, or None where it was not measured."""
@@ -165,6 +163,19 @@ class Results:
         ]
 
 
+def absent(expected: Iterable[str], there: set[str]) -> list[str]:
+    """Name what was to be measured and is not there, one entry for each way, k and m."""
+    every: dict[str, list[tuple[str, bool]]] = {}
+    for name in expected:
+        how, target, k, m = name.split()
+        every.setdefault(f"{how} {m} {k}", []).append((target, name in there))
+    return [
+        f"{setting} ({', '.join(gone) if len(gone) < len(targets) else 'all'})"
+        for setting, targets in every.items()
+        if (gone := [target for target, known in targets if not known])
+    ]
+
+
 #: Colours that people who see few colours can tell apart (Okabe and Ito, Tol); markers and lines differ too.
 LOOKS = {
     "random": ("#000000", "x", ":"),
@@ -197,7 +208,7 @@ def by_target(pen: Pen, results: Results, column: str, m: int, name: str, label:
     axes.set(xscale="log", xlabel="k", ylabel=label, title=f"m = {m}", ylim=(0, None))
     axes.set_xticks(KS, labels=[str(k) for k in KS])
     axes.minorticks_off()
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize=7)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize=7, handlelength=4)
     pen.keep(figure, name)
 
 
@@ -306,9 +317,10 @@ Pearson's correlation of two figures of a term; `*`: significant in the paper at
 revenue; here they count as 0."""
 
 
-def exceptions(results: Results, target: str, optimise: str) -> tuple[int, list[tuple[float, str]]]:
+def exceptions(
+    results: Results, target: str, among: tuple[str, ...], optimise: str = "greedy"
+) -> tuple[int, list[tuple[float, str]]]:
     """Count where a target can be compared; list where another keeps more of its column, and how much."""
-    among = ALL_TARGETS if optimise == "greedy" else COLUMNS
     settings, lost = results.settings(among, optimise), []
     for m, k in settings:
         found = results.ranked(target, k, m, among, optimise)
@@ -320,9 +332,9 @@ def exceptions(results: Results, target: str, optimise: str) -> tuple[int, list[
 
 def own_best(results: Results, optimise: str) -> str:
     """Write how often each target is best at its own column, and the exceptions."""
-    rows = []
+    rows, among = [], ALL_TARGETS if optimise == "greedy" else COLUMNS
     for target in COLUMNS:
-        count, lost = exceptions(results, target, optimise)
+        count, lost = exceptions(results, target, among, optimise)
         names = "; ".join(name for _, name in lost) or ("none" if count else "–")
         rows.append([f"`{target}`", f"{count - len(lost)} of {count}", names])
     return table(["target", "best in", "exceptions"], rows)
@@ -351,3 +363,20 @@ def memory(results: Results) -> str:
     if peak is None:
         return ""
     return f"The process held {peak / 1e9:.1f} GB at most, with the making of the log and the checks."
+
+
+def greedy_lines(results: Results, m: int, k: int | None = None) -> list[dict[str, Any]]:
+    """Give the greedy lines of an m, and of a k where one is given."""
+    return [
+        one
+        for (how, _, one_k, one_m), one in results.lines.items()
+        if how == "greedy" and one_m == m and k in (None, one_k)
+    ]
+
+
+def slowest(results: Results) -> str:
+    """Say how often `fis` is the slowest target, as in the paper."""
+    settings = results.settings(PAPER_TARGETS)
+    found = [max(greedy_lines(results, m, k), key=lambda one: float(one["seconds"])) for m, k in settings]
+    count = sum(one["target"] == "fis" for one in found)
+    return f"`fis` is the slowest target, as in the paper, in {count} of {len(found)} settings."

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io as std_io
+import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -137,22 +137,18 @@ def _run(
 ) -> tuple[io.Writer, pl.DataFrame]:
     """Protect piece by piece into a file that does not have its final name yet."""
     writer, truths, released = None, [], 0
-    background = cleanup.enter_context(ThreadPoolExecutor(1))  # writes while the next piece is protected
-    writing: Future[None] | None = background.submit(local.warm_up, request.stages)  # while we read
+    warming = threading.Thread(target=local.warm_up, args=(request.stages,), daemon=True)
+    warming.start()  # while the file is read
     for part in local.run(pipeline, reading.pieces()):
         clock.lap("read and protect")
         if writer is None:
             layout = io.layout_for(request.output, like=reading.layout)
             writer = cleanup.enter_context(io.Writer(request.output, layout))
-        if writing is not None:
-            writing.result()
-        writing = background.submit(writer.write, part.frame)
+        writer.write(part.frame)
         truths.append(part.truth)
         released += part.frame.height
         request.progress("protect", released, None)
         clock.lap("write")
-    if writing is not None:
-        writing.result()
     assert writer is not None
     writer.close()
     clock.lap("write")

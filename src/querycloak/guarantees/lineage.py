@@ -27,7 +27,7 @@ def _nothing_twice(evidence: Evidence) -> str:
 
 def _queries_unchanged(evidence: Evidence) -> str:
     if evidence.rewritten:
-        raise NotCheckable("another method of this release rewrites queries")
+        raise NotCheckable("a method of this release rewrites queries")
     asked = evidence.asked["query"].to_numpy()
     shown = evidence.traced.select("place", "query").collect()
     place, query = (shown[name].to_numpy() for name in ("place", "query"))

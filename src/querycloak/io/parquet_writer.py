@@ -1,83 +1,124 @@
-"""Writing Parquet: one frame goes straight to the file, several wait beside it until the end."""
+"""Writing Parquet, frame by frame, with column types like the input's where the values allow it."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
-from querycloak.errors import DataError
+from querycloak.errors import DataError, UsageError
 from querycloak.io import times
 from querycloak.io.encode import arranged
 from querycloak.io.layout import Layout
 from querycloak.io.parquet import BROKEN, type_named
+from querycloak.io.parquet_stream import ParquetStream
 from querycloak.io.sinks import Sink, hidden_name
 
 _TYPES: Final[dict[str, Any]] = {"time": times.TIME, "rank": pl.Int64}
 
 
 class ParquetOutput:
-    """Collects frames as parts; the types of columns are settled when all parts are known."""
+    """Writes frames as they come, beside their maker; one frame alone is written at once.
+
+    The types of columns are those of the first frame. If a later one cannot have them, what was written
+    is read back as a part, the rest waits as parts, and the types are settled when all are known.
+    """
 
     def __init__(self, path: str | Path, layout: Layout, private: bool) -> None:
         self._layout = layout
         self._sink = Sink(path, layout.compression, private)
-        self._held: list[pl.DataFrame] = []
+        self._held: pl.DataFrame | None = None
+        self._stream: ParquetStream | None = None
         self._folder = hidden_name(self._sink.temporary)
-        self._parts: list[Path] = []
-        self._shapes: list[pl.DataFrame] = []
+        self._parts: list[pl.LazyFrame] = []
         self._finished = False
 
     def write(self, frame: pl.DataFrame) -> None:
-        """Take the next records; all but the first frame go to disk at once."""
-        if self._held:
-            self._spool(self._held.pop())
-            self._spool(frame)
-        elif self._parts:
-            self._spool(frame)
-        else:
-            self._held.append(frame)
-
-    def _spool(self, frame: pl.DataFrame) -> None:
-        if not self._parts:
-            self._folder.mkdir(mode=0o700)
-        part = self._folder / f"{len(self._parts):08d}.arrow"
+        """Take the next records."""
         typed = _typed(frame, self._layout)
-        typed.write_ipc(part)  # as it lies in memory: these bytes are read again soon, and once
-        self._parts.append(part)
-        self._shapes.append(typed.clear())
+        with self._explained():
+            if self._parts:
+                self._spool(typed)
+            elif self._stream is not None:
+                self._go_on(typed)
+            elif self._held is None:
+                self._held = typed
+            else:
+                first, self._held = self._held, None
+                self._begin(first, typed)
 
-    def finish(self) -> None:
-        """Write the file from its parts."""
-        if self._finished:
-            return
-        self._finished = True
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say in words what went wrong while writing."""
         try:
-            self._pour()
+            yield
         except BROKEN:
+            if self._sink.fault is not None:
+                raise UsageError(
+                    f"the output cannot be written: {self._sink.fault.strerror}", hint="look for free space"
+                ) from None
             raise DataError(
                 "the records do not fit the column types of the layout", hint="choose another format"
             ) from None
+
+    def _begin(self, first: pl.DataFrame, second: pl.DataFrame) -> None:
+        if self._layout.compression or first.schema != second.schema:  # packed bytes cannot be read back
+            self._spool(first)
+            self._spool(second)
+            return
+        self._stream = ParquetStream(first.schema, self._sink)
+        for frame in (first, second):
+            self._stream.put(frame)
+
+    def _go_on(self, typed: pl.DataFrame) -> None:
+        assert self._stream is not None
+        if typed.schema == self._stream.schema:
+            self._stream.put(typed)
+            return
+        self._stream.close()
+        self._stream = None
+        self._folder.mkdir(mode=0o700)
+        self._parts.append(pl.scan_parquet(self._sink.moved_to(self._folder / "begun.parquet")))
+        self._spool(typed)
+
+    def _spool(self, typed: pl.DataFrame) -> None:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        part = self._folder / f"{len(self._parts):08d}.arrow"
+        typed.write_ipc(part)  # as it lies in memory: these bytes are read again soon, and once
+        self._parts.append(pl.scan_ipc(part))
+
+    def finish(self) -> None:
+        """Complete the file."""
+        if self._finished:
+            return
+        self._finished = True
+        with self._explained():
+            self._pour()
         self._sink.finish()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _pour(self) -> None:
-        if self._parts:
+        if self._stream is not None:
+            self._stream.close()
+        elif self._parts:
             self._join_parts()
-            return
-        empty = pl.DataFrame(schema={name: _TYPES.get(name, pl.String) for name in self._layout.mapping})
-        buffer = io.BytesIO()
-        frame = _typed(self._held.pop() if self._held else empty, self._layout)
-        frame.write_parquet(buffer, compression="zstd", compression_level=1)
-        self._sink.write(buffer.getvalue())
+        else:
+            empty = pl.DataFrame(schema={name: _TYPES.get(name, pl.String) for name in self._layout.mapping})
+            frame = self._held if self._held is not None else _typed(empty, self._layout)
+            buffer = io.BytesIO()
+            frame.write_parquet(buffer, compression="zstd", compression_level=1)
+            self._sink.write(buffer.getvalue())
 
     def _join_parts(self) -> None:
         """Settle each column's type over all parts, then stream them into one file."""
-        schema = pl.concat(self._shapes, how="vertical_relaxed").schema
-        parts = pl.concat([pl.scan_ipc(part).cast(schema) for part in self._parts])
+        shapes = [part.collect_schema().to_frame() for part in self._parts]
+        schema = pl.concat(shapes, how="vertical_relaxed").schema
+        parts = pl.concat([part.cast(schema) for part in self._parts])
         parts.sink_parquet(self._sink, compression="zstd", compression_level=1)  # type: ignore[call-overload]
 
     def commit(self) -> None:
@@ -86,6 +127,8 @@ class ParquetOutput:
 
     def discard(self) -> None:
         """Leave nothing behind."""
+        if self._stream is not None and not self._finished:
+            self._stream.abandon()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._sink.discard()
 

@@ -27,6 +27,7 @@ class Sink:
         self._packer = _packer(compression)
         self._hash = hashlib.sha256()
         self._open = True
+        self.fault: OSError | None = None
 
     def write(self, data: bytes) -> int:
         """Take the next bytes, before packing."""
@@ -35,6 +36,16 @@ class Sink:
 
     def flush(self) -> None:
         """Do nothing: a writer of files may call it, and `finish` brings everything to disk."""
+
+    def moved_to(self, path: Path) -> Path:
+        """Put what is written so far elsewhere, and begin anew."""
+        self._file.flush()
+        shutil.copyfile(self.temporary, path)
+        path.chmod(0o600)
+        self._file.seek(0)
+        self._file.truncate()
+        self._hash = hashlib.sha256()
+        return path
 
     def finish(self) -> None:
         """Complete the bytes and bring them to disk; may be called twice."""
@@ -73,7 +84,11 @@ class Sink:
 
     def _land(self, data: bytes) -> None:
         self._hash.update(data)
-        self._file.write(data)
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self.fault = error  # who calls from another language may not pass it on as it is
+            raise
 
 
 def hidden_name(path: str | Path) -> Path:

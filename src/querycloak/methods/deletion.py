@@ -112,6 +112,23 @@ class Deletion:
         outcome.alive[order] = alive
         return back
 
+    def fill_empty(self, entries: Entries, outcome: Outcome) -> None:
+        """Give every empty history its most common term back: a single frequent term harms nobody."""
+        support = entries[outcome.alive].supports()
+        empty = np.ones(int(entries.history.max(initial=-1)) + 1, np.bool_)
+        empty[entries.history[outcome.alive]] = False
+        open_ones = np.flatnonzero(empty[entries.history] & (support[entries.term] >= self.k))
+        order = np.lexsort(
+            (
+                entries.tie[entries.term[open_ones]],
+                -support[entries.term[open_ones]],
+                entries.history[open_ones],
+            )
+        )
+        chosen = open_ones[order]
+        first = np.flatnonzero(np.diff(entries.history[chosen], prepend=-1))
+        outcome.alive[chosen[first]] = True
+
     def _note(self, outcome: Outcome, size: int, gone: IntArray) -> None:
         outcome.alive[gone] = False
         outcome.by_size[size] = outcome.by_size.get(size, 0) + int(gone.size)

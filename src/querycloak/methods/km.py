@@ -316,7 +316,7 @@ class Km(Protector):
         if s.optimise == "search":
             outcome, self.tried = targets.search(target, s.k, s.m, entries, values)
             return outcome
-        return targets.deletion(target, s.k, s.m, entries, values).run(entries)
+        return targets.greedy(target, s.k, s.m, entries, values)
 
     def _label(self, held: Batch) -> IntArray:
         """Give each history its label: the person's own, or one that nothing links to her other parts."""

@@ -65,29 +65,48 @@ def kept(target: str, entries: Entries, alive: Mask, values: Floats | None) -> f
     return float((own[left.term] * left.times).sum())
 
 
+def greedy(target: str, k: int, m: int, entries: Entries, values: Floats | None) -> Outcome:
+    """Delete once, as the paper does; who cares for users also gives the emptied ones a term back."""
+    rules = deletion(target, k, m, entries, values)
+    outcome = rules.run(entries)
+    if target == "users":
+        rules.fill_empty(entries, outcome)
+    return outcome
+
+
 def search(
     target: str, k: int, m: int, entries: Entries, values: Floats | None
 ) -> tuple[Outcome, dict[str, float]]:
-    """Try the greedy order and some that distrust quarrelsome terms; keep the best outcome.
+    """Try several orders, put back what has become harmless, and keep the best outcome.
 
     A term that stands in many combinations that are too seldom takes others with it, and often goes
-    itself in the end: its worth is lowered by the share of its company that is frequent.
+    itself in the end: some orders lower its worth by the share of its company that is frequent.
     """
-    plain = deletion(target, k, m, entries, values)
-    best = plain.run(entries)
+    best = greedy(target, k, m, entries, values)
     score = {"greedy": kept(target, entries, best.alive, values)}
     if target in ("random", "fis"):
         return best, score
-    company = _company(plain, entries)
-    for caution in (0.0, *_CAUTIONS):
-        rules = replace(plain, worth=_cautious(plain, company**caution)) if caution else plain
-        outcome = rules.run(entries) if caution else best
+    plain = deletion(target, k, m, entries, values)
+    for name, rules in _orders(plain, target, entries).items():
+        outcome = rules.run(entries)
         plain.regrow(entries, outcome)
-        found = kept(target, entries, outcome.alive, values)
-        if found > max(score.values()) or not caution:
+        if target == "users":
+            plain.fill_empty(entries, outcome)
+        score[name] = kept(target, entries, outcome.alive, values)
+        if score[name] >= max(score.values()):
             best = outcome
-        score[f"caution {caution:g}, put back"] = found
     return best, score
+
+
+def _orders(plain: Deletion, target: str, entries: Entries) -> dict[str, Deletion]:
+    """Give the rules that a search tries, by name."""
+    found = {"put back": plain}
+    company = _company(plain, entries)
+    for caution in _CAUTIONS:
+        found[f"caution {caution:g}"] = replace(plain, worth=_cautious(plain, company**caution))
+    if target == "users":
+        found["distinct"] = deletion("distinct", plain.k, plain.m, entries, None)
+    return found
 
 
 def _cautious(plain: Deletion, company: Floats):  # type: ignore[no-untyped-def]

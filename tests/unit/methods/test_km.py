@@ -62,7 +62,7 @@ def test_every_target_leaves_a_km_anonymous_log(histories, k, m, target):
     entries = entries_of(histories, terms)
     values = np.arange(8.0)
     for outcome in (
-        targets.deletion(target, k, m, entries, values).run(entries),
+        targets.greedy(target, k, m, entries, values),
         targets.search(target, k, m, entries, values)[0],
     ):
         kept = left(histories, terms, outcome, entries)
@@ -75,13 +75,13 @@ def test_every_target_leaves_a_km_anonymous_log(histories, k, m, target):
     owners=st.lists(st.integers(0, 4), min_size=12, max_size=12),
     k=st.integers(2, 4),
     m=st.integers(1, 3),
-    target=st.sampled_from(["random", "logsize", "fis"]),
+    target=st.sampled_from(["random", "logsize", "fis", "users"]),
 )
 def test_a_person_with_several_histories_counts_once(histories, owners, k, m, target):
     terms, owner = sorted("abcdefgh"), sorted(owners)
     entries = entries_of(histories, terms, owner)
     for outcome in (
-        targets.deletion(target, k, m, entries, None).run(entries),
+        targets.greedy(target, k, m, entries, None),
         targets.search(target, k, m, entries, None)[0],
     ):
         kept = left(histories, terms, outcome, entries)
@@ -128,6 +128,16 @@ def test_a_look_counts_frequent_combinations_by_term(histories, k):
     for size in (2, 3):
         expected = [sum(len(c) == size and n >= k and term in c for c, n in counts.items()) for term in terms]
         assert seen.frequent[size].tolist() == expected
+
+
+@given(histories=HISTORIES, k=st.integers(2, 4), m=st.integers(1, 4))
+def test_who_cares_for_users_loses_nobody_with_a_term_that_stays(histories, k, m):
+    terms = sorted("abcdefgh")
+    entries = entries_of(histories, terms)
+    outcome = targets.greedy("users", k, m, entries, None)
+    kept = left(histories, terms, outcome, entries)
+    stays = set().union(*kept)
+    assert all(new or not old & stays for new, old in zip(kept, histories, strict=True))
 
 
 def test_supports_are_those_of_table_1():

@@ -1,0 +1,68 @@
+"""`km` at the paper's scale: seconds and memory by m, and growth by people and by longest history."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks.paper_001 import USERS, Workload
+from querycloak.methods import targets
+from querycloak.methods.deletion import Entries
+
+
+def timed(entries: Entries, k: int, m: int, target: str = "logsize") -> dict[str, Any]:
+    """Delete once; give the seconds, and what is left."""
+    begin = time.perf_counter()
+    outcome = targets.deletion(target, k, m, entries, None).run(entries)
+    seconds = time.perf_counter() - begin
+    return {
+        "seconds": round(seconds, 2),
+        "user_terms_per_second": round(len(entries) / seconds),
+        "rounds": outcome.rounds,
+        "kept_share": round(float(outcome.alive.mean()), 4),
+        "peak_gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 2),
+    }
+
+
+def first_people(entries: Entries, people: int) -> Entries:
+    """Give the entries of the first people."""
+    return entries[entries.person < people]
+
+
+def merged(entries: Entries, together: int) -> Entries:
+    """Put the histories of several people together, so that histories are longer and fewer."""
+    owner = entries.person // together
+    pairs, first = np.unique(owner * entries.terms + entries.term, return_index=True)
+    history = pairs // entries.terms
+    return Entries(
+        history, history, pairs % entries.terms, entries.times[first], entries.tie, entries.draw[first]
+    )
+
+
+def measure(scale: float = 1.0) -> dict[str, Any]:
+    """Measure everything; at full scale there are as many people as in the paper."""
+    work = Workload.of(int(USERS * scale), seed=3)
+    entries, people = work.entries, int(work.entries.person.max()) + 1
+    timed(first_people(entries, 1000), 2, 4)  # compiles
+    found: dict[str, Any] = {"about": work.about}
+    for m in (2, 3, 4):
+        found[f"m={m} k=2"] = timed(entries, 2, m) | {"the_paper_first_iteration": _PAPER.get(m)}
+    found["by people, m=3 k=2"] = {
+        str(people // part): timed(first_people(entries, people // part), 2, 3) for part in (8, 4, 2, 1)
+    }
+    found["by longest history, m=3 k=2"] = {
+        str(int(np.bincount(longer.history).max())): timed(longer, 2, 3)
+        for longer in (merged(entries, together) for together in (1, 2, 4, 8))
+    }
+    return found
+
+
+_PAPER = {2: "2 h 55 m 58 s", 3: "90 h 8 m 24 s"}
+
+if __name__ == "__main__":
+    print(json.dumps(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0), indent=2))
