@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from querycloak.dictionary import Texts
-from querycloak.errors import UsageError
+from querycloak.errors import Refused, UsageError
 from querycloak.kernels import siphash
 from querycloak.kernels.order import within_moments
 from querycloak.keys import derive, stage_key
@@ -65,6 +65,12 @@ class Pipeline:
         self.texts = texts
         self.stages = [stage.build(release_key, place, texts) for place, stage in enumerate(stages)]
         self._order_key = derive(release_key, "order")
+        moving = [s.name for s in self.stages if s.holds and "user" in s.rewrites and not s.per_row]
+        if self.per_row and moving:
+            raise Refused(
+                f"rows of one search must stay together for `{moving[0]}`, and another method parts them",
+                hint="use `urls=empty`",
+            )
         self._met = np.empty(0, np.int64)
 
     @property

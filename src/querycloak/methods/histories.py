@@ -46,9 +46,9 @@ def sessions(user: IntArray, time: IntArray) -> IntArray:
     return result
 
 
-def turns(user: IntArray, row: IntArray) -> IntArray:
-    """Number the records of each user in the order of their rows, from nought."""
-    order = np.lexsort((row, user))
+def turns(user: IntArray) -> IntArray:
+    """Number the records of each user in the order in which they stand, from nought."""
+    order = np.argsort(user, kind="stable")
     u = user[order]
     fresh = np.flatnonzero(np.diff(u, prepend=-2))
     sizes = np.diff(np.append(fresh, u.size))

@@ -272,11 +272,12 @@ class Km(Protector):
                 return uses
 
     def _entries(self, held: Batch, uses: Uses) -> tuple[Entries, IntArray]:
-        part = self._part(held)
-        history = histories.numbered(held.user, part)
+        window, part = self._parts(held)
+        history = histories.numbered(held.user, window, part)
         some = np.unique(history, return_index=True)[1]
         people = self.texts.user.fingerprints(held.user[some], derive(self.key, "people"))
-        people = people ^ siphash.draw(derive(self.key, "parts"), _CHANCE, part[some])
+        for purpose, number in (("windows", window), ("parts", part)):
+            people = people ^ siphash.draw(derive(self.key, purpose), _CHANCE, number[some])
         known = np.arange(len(self._terms.texts()))
         prints = self._terms.fingerprints(known, derive(self.key, "terms"))
         return uses.entries(history, held.user[some], people, prints, derive(self.key, "chance"))
@@ -294,17 +295,16 @@ class Km(Protector):
         self.drop(held.row[bot], BOT)
         return held[~bot]
 
-    def _part(self, held: Batch) -> IntArray:
-        """Number the part of its person's history that each record belongs to."""
+    def _parts(self, held: Batch) -> tuple[IntArray, IntArray]:
+        """Number the window, and the part of its person's history there, that each record belongs to."""
         how, window = self.settings.history, self.settings.window
-        own = np.zeros(len(held), np.int64) if window == "none" else histories.calendar(held.time, window)
+        none = np.zeros(len(held), np.int64)
+        whole = none if window == "none" else histories.calendar(held.time, window)
         if how == "session":
-            part = histories.sessions(held.user, held.time)
-        elif how in ("day", "week"):
-            part = histories.calendar(held.time, str(how))
-        else:
-            part = own if how == "all" else histories.turns(held.user, held.row) // int(how)
-        return part if window == "none" or how == "all" else histories.numbered(own, part)
+            return whole, histories.sessions(held.user, held.time)
+        if how in ("day", "week"):
+            return whole, histories.calendar(held.time, str(how))
+        return whole, none if how == "all" else histories.turns(held.user) // int(how)
 
     def _delete(self, entries: Entries) -> Outcome:
         s, target, values = self.settings, self.settings.target, None
@@ -314,7 +314,7 @@ class Km(Protector):
         elif target in targets.MARKETING:
             values = targets.read_values(s.marketing, target, terms)
         if s.optimise == "search":
-            outcome, self.tried = targets.search(target, s.k, s.m, entries, values)
+            outcome, self.explanation["tried"] = targets.search(target, s.k, s.m, entries, values)
             return outcome
         return targets.greedy(target, s.k, s.m, entries, values)
 
@@ -322,11 +322,12 @@ class Km(Protector):
         """Give each history its label: the person's own, or one that nothing links to her other parts."""
         if not self.has_parts:
             return self._labels.of(held.user)
-        part = self._part(held)
-        history = histories.numbered(held.user, part)
+        window, part = self._parts(held)
+        history = histories.numbered(held.user, window, part)
         first = np.unique(history, return_index=True)[1]
         people = self.texts.user.decode(held.user[first]).to_list()
-        names = [f"{person}\0{number}" for person, number in zip(people, part[first].tolist(), strict=True)]
+        parts = zip(people, window[first].tolist(), part[first].tolist(), strict=True)
+        names = ["\0".join(map(str, one)) for one in parts]
         prints = fingerprint(names, derive(self.key, "labels of parts"))
         labels = [base64.b32encode(n.tobytes()).decode().rstrip("=").lower() for n in prints.astype("<u8")]
         return self.texts.user.intern(labels)[history]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import querycloak as qc
-from querycloak.errors import DataError, ParameterError, UsageError
+from querycloak.errors import DataError, ParameterError, Refused, UsageError
 from querycloak.kernels import combos
 from querycloak.log import Log
 from querycloak.methods import targets
@@ -391,3 +391,19 @@ def test_a_warm_start_goes_on_from_what_is_left():
     higher = qc.protect(pairs.log, "km", k=4, m=2, seed=1)
     assert 0 < triples.log.frame.height <= pairs.log.frame.height
     assert 0 < higher.log.frame.height <= pairs.log.frame.height
+
+
+def test_parts_of_two_windows_share_no_label():
+    day = 24 * 60
+    rows = [(user, "x", minute) for user in "ab" for minute in (0, 1, day, day + 1)]
+    for history in ("all", "session", 1):
+        frame = qc.protect(log_of(*rows), "km", k=2, seed=1, window="day", history=history).log.frame
+        days = frame.group_by("user").agg(pl.col("time").dt.date().n_unique().alias("days"))
+        assert days["days"].to_list() == [1] * days.height
+        assert days.height == (8 if history == 1 else 4)
+
+
+def test_pages_as_terms_do_not_go_with_methods_that_move_whole_searches():
+    log = qc.generate(users=30, seed=1, categories=True)
+    with pytest.raises(Refused, match="must stay together"):
+        qc.protect(log, "cohort", "km", **{"cohort.k": 2, "km.k": 2, "urls": "terms"})
