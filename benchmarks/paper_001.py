@@ -137,7 +137,7 @@ def measured(work: Workload, target: str, k: int, m: int, optimise: str, check: 
 def settings(ks: tuple[int, ...]) -> list[tuple[str, int, int, str]]:
     """List what to measure, the most telling first."""
     greedy = [(target, k, m, "greedy") for m in MS for k in ks for target in targets.TARGETS]
-    searched = [(target, k, m, "search") for m in MS for k in (2, 10) for target in COLUMNS]
+    searched = [(target, k, m, "search") for k, m in ((2, 2), (10, 2), (10, 3)) for target in COLUMNS]
     deeper = [("logsize", k, 4, "greedy") for k in ks]
     return [*greedy, *searched, *deeper]
 

@@ -111,6 +111,13 @@ def _holders(name: IntArray, who: IntArray | None) -> IntArray:
 
 def _histories(window: str, urls: bool, evidence: Evidence) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Put the released rows into histories, by label and window; give rows, and terms of histories."""
+    if "histories" not in evidence.memo:
+        evidence.memo["histories"] = _put_together(window, urls, evidence)
+    shown, terms = evidence.memo["histories"]
+    return shown, terms
+
+
+def _put_together(window: str, urls: bool, evidence: Evidence) -> tuple[pl.DataFrame, pl.DataFrame]:
     shown = evidence.text().collect()
     shown = shown.with_columns(window=_windows(shown, window))
     shown = shown.with_columns(history=pl.struct("user", "window").rank("dense").cast(pl.Int64))

@@ -178,6 +178,16 @@ def _last_touched(item, start, touched, end, last):  # type: ignore[no-untyped-d
             last[e], end[e] = place, start[h + 1]
 
 
+@njit(cache=True, nogil=True)
+def by_term(item, first):  # type: ignore[no-untyped-def]
+    """Sort the places of items by item, in order within each; those of item x stand from first[x] on."""
+    free, places = first.copy(), np.empty(item.size, np.int64)
+    for e in range(item.size):
+        places[free[item[e]]] = e
+        free[item[e]] += 1
+    return places
+
+
 @dataclass
 class Sweep:
     """What one look at all combinations did: deletions and, by term, what it saw.
@@ -218,7 +228,7 @@ def sweep(
     end, last = np.empty(item.size, np.int64), np.empty(item.size, np.int64)
     _last_touched(item, start, touched, end, last)
     first = np.concatenate([[0], np.cumsum(np.bincount(item, minlength=terms))])
-    entries = np.argsort(item, kind="stable")
+    entries = by_term(item, first)
     behind = np.bincount(item, end - np.arange(item.size) - 1, minlength=terms)
     _sweep(
         m, k, item, person, end, first, entries, result.alive, touched, last,

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from querycloak.kernels.combos import by_term
 from querycloak.log import IntArray
 
 #: Longer combinations are not looked at, so nothing may be put back there.
@@ -144,5 +145,5 @@ def regrow(
     sizes = np.diff(history_start)
     start, end = np.repeat(history_start[:-1], sizes), np.repeat(history_start[1:], sizes)
     lead = np.concatenate([[0], np.cumsum(np.bincount(item, minlength=terms))])
-    entries = np.argsort(item, kind="stable")
+    entries = by_term(item, lead)
     return int(_regrow(start, end, item, person, alive.view(np.uint8), lead, entries, k, m))
