@@ -185,6 +185,7 @@ def protected(arguments: list[str], source: Path, output: Path) -> dict[str, Any
     begin = time.perf_counter()
     with tempfile.TemporaryFile() as answer:
         process = subprocess.Popen(command, stdout=answer)
+        peak = highest_memory(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         whole_run = time.perf_counter() - begin
@@ -197,8 +198,23 @@ def protected(arguments: list[str], source: Path, output: Path) -> dict[str, Any
         "seconds_without_audit": round(sum(seconds.values()) - seconds.get("audit", 0.0), 3),
         "seconds_of_the_process": round(whole_run, 2),
         "processor_seconds": round(usage.ru_utime + usage.ru_stime, 2),
-        "peak_gigabytes": round(usage.ru_maxrss * 1024 / 1e9, 2),
+        "peak_gigabytes": round(peak / 1e9, 2),
     }
+
+
+def highest_memory(pid: int) -> int:
+    """Watch a process until it ends; what the system reports of it afterwards counts its parent's too."""
+    peak, status = 0, Path(f"/proc/{pid}/status")
+    while True:
+        try:
+            lines = status.read_text().splitlines()
+        except OSError:
+            return peak
+        found = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
+        if not found:  # it has ended, and waits to be asked how
+            return peak
+        peak = max(peak, found[0] * 1024)
+        time.sleep(0.02)
 
 
 def zanon_rate(log: Log) -> float:

@@ -83,8 +83,22 @@ def derive(key: bytes, *purpose: str) -> bytes:
 
 
 def release_name(secret: Secret, source: str, earlier: int) -> str:
-    """Make the name of a source's next release; only who has the secret can make it."""
-    return derive(secret.value, "name", source, str(earlier)).hex()[:16]
+    """Make the name of a source's next release; only who has the secret can make one that fits it.
+
+    A secret that is used again gives another name each time, and so another key: else the same people
+    would get the same pseudonyms. A seed gives the same name always, since repeating is what it is for.
+    """
+    return _named(secret, source, earlier, secrets.token_hex(4) if secret.origin == "file" else "")
+
+
+def is_named_by(secret: Secret, source: str, earlier: int, name: str) -> bool:
+    """Say whether a release got its name from this secret."""
+    return name == _named(secret, source, earlier, name[:8] if secret.origin == "file" else "")
+
+
+def _named(secret: Secret, source: str, earlier: int, nonce: str) -> str:
+    parts = (source, str(earlier), nonce) if nonce else (source, str(earlier))
+    return (nonce + derive(secret.value, "name", *parts).hex())[:16]
 
 
 def release_key(secret: Secret, source: str, release: str) -> bytes:

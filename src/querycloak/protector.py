@@ -43,6 +43,8 @@ class Protector(ABC):
     wants_order: ClassVar[bool] = False
     #: Whether each row is an element of its own, instead of each search with all of its clicks.
     per_row: bool = False
+    #: Whether it must know whose each record is, so that no other method may move or empty labels.
+    wants_people: bool = False
     #: Whether a person may go by several labels, so that no label is hers alone.
     has_parts: bool = False
     #: Whether a second release of a source without the first one's book would tell on people.

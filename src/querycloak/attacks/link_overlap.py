@@ -113,7 +113,7 @@ def in_terms(rows: pl.DataFrame, wanted: pl.Series | None = None) -> pl.DataFram
 
 def terms_of(queries: pl.Series) -> pl.Series:
     """Split queries at everything but letters and digits, as `querycloak.measures.marketing.terms` does."""
-    return queries.str.to_lowercase().str.extract_all(r"[\p{L}\p{N}]+")
+    return queries.str.to_lowercase().str.extract_all(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")
 
 
 def coded(rows: pl.DataFrame, owners: Dictionary, things: Dictionary) -> Pairs:

@@ -50,7 +50,8 @@ def audit(
         later = tuple(after.method for after in stages[place + 1 :])
         promise = stage.build(_NO_KEY, place, Texts()).promise()
         spoilt = _rewrite(stages[place + 1 :])
-        findings = promise.audit(replace(whole, later=later, rewritten_later=spoilt))
+        earlier = tuple(before.method for before in stages[:place])
+        findings = promise.audit(replace(whole, later=later, earlier=earlier, rewritten_later=spoilt))
         parts.append(certificate.method_part(stage.method, stage.settings.as_dict(), promise, findings))
     return Audited(parts, [check(whole) for check in LINEAGE])
 

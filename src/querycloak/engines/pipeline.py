@@ -65,11 +65,14 @@ class Pipeline:
         self.texts = texts
         self.stages = [stage.build(release_key, place, texts) for place, stage in enumerate(stages)]
         self._order_key = derive(release_key, "order")
-        moving = [s.name for s in self.stages if s.holds and "user" in s.rewrites and not s.per_row]
-        if self.per_row and moving:
+        moving = [s.name for s in self.stages if s.holds and "user" in s.rewrites and not s.wants_people]
+        moving += [s.name for s in self.stages if "user" in s.empties]
+        asking = [s.name for s in self.stages if s.wants_people and s.name not in moving]
+        moving = [name for name in moving if name not in asking]
+        if asking and moving:
             raise Refused(
-                f"rows of one search must stay together for `{moving[0]}`, and another method parts them",
-                hint="use `urls=empty`",
+                f"`{asking[0]}` must know whose each record is, and `{moving[0]}` hides it",
+                hint="use one of them",
             )
         self._met = np.empty(0, np.int64)
 

@@ -53,7 +53,8 @@ class Evidence:
 
     `release` has `released_row`, `user` and `query`; `text()` gives it in words, with all columns, and is
     for audits that need those. `original` has the canonical columns and `row`; `truth` is the private
-    file of `protect --truth`. `later` names the methods that ran after the audited one;
+    file of `protect --truth`. `later` and `earlier` name the methods that ran after and before the
+    audited one;
     `rewritten` says that some method of the release may show other queries than were asked, and
     `rewritten_later` that one of the later ones may. What one audit works
     out is kept in `memo` for the next.
@@ -63,6 +64,7 @@ class Evidence:
     original: pl.LazyFrame | None = None
     truth: pl.LazyFrame | None = None
     later: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
     rewritten: bool = False
     rewritten_later: bool = False
     spell: Callable[[], pl.LazyFrame] | None = field(default=None, repr=False, compare=False)

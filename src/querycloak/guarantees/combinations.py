@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from querycloak.guarantees import Audit, Evidence
+from querycloak.guarantees import Audit, Evidence, NotCheckable
 from querycloak.guarantees.lineage import faults
 from querycloak.log import IntArray
 
-_TERM = r"[\p{L}\p{N}]+"
+_TERM = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*"
 #: Combinations are listed for some leading terms at a time, so that about so many are in memory at once.
 _AT_ONCE = 20_000_000
 
@@ -27,12 +27,11 @@ def _terms_of(shown: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
     return pl.concat(parts).drop_nulls("term").unique()
 
 
-def _windows(shown: pl.DataFrame, window: str) -> pl.Expr:
-    """Tell histories of different windows apart by their times, where there are any."""
-    if window == "none" or "time" not in shown.columns:
+def _windows(time: pl.Expr, window: str) -> pl.Expr:
+    """Name the window of each moment; what has no time has a window of its own."""
+    if window == "none":
         return pl.lit("")
-    every = "1d" if window == "day" else "1w"
-    return pl.col("time").dt.truncate(every).cast(pl.String).fill_null("")
+    return time.dt.truncate("1d" if window == "day" else "1w").cast(pl.String).fill_null("")
 
 
 def rare(
@@ -109,17 +108,8 @@ def _holders(name: IntArray, who: IntArray | None) -> IntArray:
     return np.bincount(different["name"].to_numpy())
 
 
-def _histories(window: str, urls: bool, evidence: Evidence) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Put the released rows into histories, by label and window; give rows, and terms of histories."""
-    if "histories" not in evidence.memo:
-        evidence.memo["histories"] = _put_together(window, urls, evidence)
-    shown, terms = evidence.memo["histories"]
-    return shown, terms
-
-
-def _put_together(window: str, urls: bool, evidence: Evidence) -> tuple[pl.DataFrame, pl.DataFrame]:
-    shown = evidence.text().collect()
-    shown = shown.with_columns(window=_windows(shown, window))
+def _histories(shown: pl.DataFrame, urls: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Put released rows into histories, by label and `window`; give rows, and terms of histories."""
     shown = shown.with_columns(history=pl.struct("user", "window").rank("dense").cast(pl.Int64))
     columns = ["query", *(["url"] if urls and "url" in shown.columns else [])]
     windows = shown.select("history", pl.col("window").rank("dense").cast(pl.Int64)).unique()
@@ -128,7 +118,10 @@ def _put_together(window: str, urls: bool, evidence: Evidence) -> tuple[pl.DataF
 
 
 def _check(k: int, m: int, window: str, urls: bool, evidence: Evidence) -> str:
-    shown, terms = _histories(window, urls, evidence)
+    text = evidence.text().collect()
+    if window != "none" and ("time" not in text.columns or text["time"].null_count() == text.height > 0):
+        raise NotCheckable(f"the release has no times, so nothing tells one {window} from another")
+    shown, terms = _histories(text.with_columns(window=_windows(pl.col("time"), window)), urls)
     history, term, group = (terms[name].to_numpy() for name in ("history", "term", "window"))
     torn = terms.filter(pl.Series(rare(history, term, group, k, m), dtype=pl.Boolean))
     rows = shown.lazy().join(torn.lazy(), on="history", how="semi")
@@ -136,11 +129,15 @@ def _check(k: int, m: int, window: str, urls: bool, evidence: Evidence) -> str:
 
 
 def _check_people(k: int, m: int, window: str, urls: bool, evidence: Evidence) -> str:
-    """Count people behind labels: several labels of one person count once."""
-    shown, terms = _histories(window, urls, evidence)
-    truth = evidence.traced.select("released_row", person="original_user").collect()
-    owners = shown.select("history", "released_row").join(truth, on="released_row", how="left")
-    owners = owners.group_by("history").agg(pl.col("person").first(), many=pl.col("person").n_unique())
+    """Count people behind labels, in the windows of the original's times; labels of one person count once."""
+    truth = evidence.traced.select("released_row", "place", person="original_user").collect()
+    text = evidence.text().collect().join(truth, on="released_row", how="left")
+    if window != "none":
+        if "time" not in evidence.asked.columns:
+            raise NotCheckable("the original has no times")
+        text = text.with_columns(time=evidence.asked["time"].gather(text["place"].to_numpy()))
+    shown, terms = _histories(text.with_columns(window=_windows(pl.col("time"), window)), urls)
+    owners = shown.group_by("history").agg(pl.col("person").first(), many=pl.col("person").n_unique())
     if mixed := owners.filter(pl.col("many") > 1).height:
         return f"{mixed:,} labels stand for more than one person"
     terms = terms.join(owners, on="history", how="left")

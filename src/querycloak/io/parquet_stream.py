@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Iterator
@@ -57,6 +58,5 @@ class ParquetStream:
 
     def abandon(self) -> None:
         """Stop without caring for the file."""
-        if self._thread.is_alive() and self._error is None:
-            self.put(None)
-            self._thread.join()
+        with contextlib.suppress(Exception):
+            self.close()

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_TERM = re.compile(r"[^\W_]+")
+_PLAIN = re.compile(r"[a-z0-9]+")
 _VALUES = ("bid", "clicks", "impressions", "revenue")
 
 Histories = Mapping[Any, Sequence[str]] | Sequence[Sequence[str]]
 
 
 def terms(query: str) -> list[str]:
-    """Split a query at everything but letters and digits.
+    """Split a query at everything but letters and digits; marks belong to the letter before them.
 
     >>> terms("Cheap flights: New-York")
     ['cheap', 'flights', 'new', 'york']
     """
-    return _TERM.findall(query.lower())
+    text = query.lower()
+    if text.isascii():
+        return _PLAIN.findall(text)
+    kept = "".join(c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in text)
+    words = (_without_leading_marks(word) for word in kept.split(" "))
+    return [word for word in words if word]
+
+
+def _without_leading_marks(word: str) -> str:
+    while word and not word[0].isalnum():
+        word = word[1:]
+    return word
 
 
 def retention(

@@ -60,7 +60,8 @@ def counted(values: pl.Series) -> Counter[Hashable]:
 
 def words_of(queries: pl.Series) -> pl.Series:
     """Split queries into lower-case terms, at everything but letters and digits."""
-    return queries.str.to_lowercase().str.extract_all(r"[\p{L}\p{Nd}]+").explode().drop_nulls()
+    words = queries.str.to_lowercase().str.extract_all(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")
+    return words.explode().drop_nulls()
 
 
 class ReleaseRate(LogMeasure):

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from querycloak.dictionary import Dictionary
 from querycloak.log import NO_TIME, IntArray
 
-_TERM: Final = r"[\p{L}\p{N}]+"
+Mask = npt.NDArray[np.bool_]
+
+_TERM: Final = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*"  # marks belong to the letter before them
 #: A session ends when somebody has not searched for so long, in microseconds.
 PAUSE: Final = 30 * 60 * 1_000_000
 DAY: Final = 86_400 * 1_000_000
@@ -46,8 +49,24 @@ def sessions(user: IntArray, time: IntArray) -> IntArray:
     return result
 
 
-def turns(user: IntArray) -> IntArray:
-    """Number the records of each user in the order in which they stand, from nought."""
+def firsts(*columns: IntArray) -> Mask:
+    """Mark the first record of each different combination of values."""
+    first = np.zeros(columns[0].size, np.bool_)
+    first[np.unique(numbered(*columns), return_index=True)[1]] = True
+    return first
+
+
+def turns(user: IntArray, query: IntArray, time: IntArray) -> IntArray:
+    """Number the searches of each user in the order in which they stand, from nought; clicks go along."""
+    search = numbered(user, query, time)
+    first = np.unique(search, return_index=True)[1]
+    place = np.empty(first.size, np.int64)
+    in_order = np.argsort(first)
+    place[in_order] = _counted(user[first[in_order]])
+    return place[search]
+
+
+def _counted(user: IntArray) -> IntArray:
     order = np.argsort(user, kind="stable")
     u = user[order]
     fresh = np.flatnonzero(np.diff(u, prepend=-2))

@@ -76,6 +76,7 @@ class Km(Protector):
     """
 
     name = "km"
+    wants_people = True
     needs = frozenset({"user", "query"})
     rewrites = frozenset({"user", "query", "time"})
     exempt: ClassVar[dict[str, str]] = {
@@ -164,6 +165,7 @@ class Km(Protector):
         self._queries = histories.Splitter(texts.query, self._terms)
         self._urls = histories.Splitter(texts.url, self._terms)
         self._held = Batch.empty(texts)
+        self._gone = np.zeros(0, np.int64)  # by term: how often it was deleted where k people had it
         self._open: int | None = None  # the window that records are gathered for
 
     @classmethod
@@ -202,7 +204,7 @@ class Km(Protector):
 
     def check_people(self, people: int) -> None:
         """Refuse a k that nothing in the log can meet."""
-        if people < self.settings.k and not self.has_parts:
+        if people < self.settings.k:
             entries, _ = self._entries(self._held, self._uses(self._held))
             most = int(entries.supports().max(initial=0))
             raise ParameterError(
@@ -238,7 +240,7 @@ class Km(Protector):
 
     def close(self) -> Batch:
         """Protect what is held."""
-        return self._release(0)
+        return self._release(int(self._held.seq.max(initial=0)))
 
     def _release(self, moment: int) -> Batch:
         """Delete terms from what is held, and let the rest go."""
@@ -251,9 +253,9 @@ class Km(Protector):
         if self.per_row:
             blank = np.where(shown.pages(len(held)), blank, blank | BIT["url"])
         self.drop(held.row[query < 0], EMPTIED)
-        released = held.replace(
-            query=query, user=self._label(held), blank=blank, seq=np.maximum(held.seq, moment)
-        )
+        # all leave at one moment, so that their order tells nothing about who asked
+        seq = np.full(len(held), moment, np.int64)
+        released = held.replace(query=query, user=self._label(held), blank=blank, seq=seq)
         return times.apply(self.settings.time, released[query >= 0])
 
     def _uses(self, held: Batch) -> Uses:
@@ -288,10 +290,9 @@ class Km(Protector):
         if not self.settings.bots or not timed.any():
             return held
         session = histories.numbered(held.user, histories.sessions(held.user, held.time))
-        crowded = (np.bincount(session[timed], minlength=int(session.max()) + 1) > self.settings.bots)[
-            session
-        ]
-        bot = np.isin(held.user, held.user[crowded & timed])
+        once = histories.firsts(held.user, held.query, held.time) & timed  # clicks are no searches
+        crowded = np.bincount(session[once], minlength=int(session.max()) + 1) > self.settings.bots
+        bot = np.isin(held.user, held.user[crowded[session] & timed])
         self.drop(held.row[bot], BOT)
         return held[~bot]
 
@@ -304,7 +305,9 @@ class Km(Protector):
             return whole, histories.sessions(held.user, held.time)
         if how in ("day", "week"):
             return whole, histories.calendar(held.time, str(how))
-        return whole, none if how == "all" else histories.turns(held.user) // int(how)
+        if how == "all":
+            return whole, none
+        return whole, histories.turns(held.user, held.query, held.time) // int(how)
 
     def _delete(self, entries: Entries) -> Outcome:
         s, target, values = self.settings, self.settings.target, None
@@ -341,6 +344,8 @@ class Km(Protector):
         self.explanation["rounds"] = self.explanation.get("rounds", 0) + outcome.rounds
         gone = np.bincount(entries.term[~outcome.alive], minlength=entries.terms)
         gone[entries.supports() < self.settings.k] = 0
+        gone[: self._gone.size] += self._gone
+        self._gone = gone
         top = np.argsort(-gone, kind="stable")[:_SHOWN]
         top = top[gone[top] > 0]
         names = self._terms.decode(top).to_list()

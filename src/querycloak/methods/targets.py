@@ -129,7 +129,7 @@ def _company(plain: Deletion, entries: Entries) -> Floats:
 def read_values(path: str | Path, target: str, terms: pl.Series) -> Floats:
     """Read what a file says a term is worth: `term, bid, impressions, clicks`, or `term, utility`."""
     try:
-        table = pl.read_csv(path, schema_overrides={"term": pl.String})
+        table = pl.read_csv(path, infer_schema=False)
     except (OSError, pl.exceptions.PolarsError):
         raise UsageError("the file of terms' values cannot be read", hint=_needs(target)) from None
     column = _column(table, target)

@@ -48,9 +48,11 @@ def test_the_secret_gives_the_same_labels(log, method, settings):
 
 def test_the_secret_is_made_once_and_kept_private(log):
     secret = log.with_name("secret")
-    first = release(log, "cohort", {"k": 5}).read_bytes()
+    release(log, "cohort", {"k": 5})
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
-    assert release(log, "cohort", {"k": 5}).read_bytes() == first
+    kept = secret.read_text()
+    release(log, "cohort", {"k": 5})
+    assert secret.read_text() == kept
     assert secret.read_text().strip() not in path_of(log.with_name("out.parquet")).read_text()
 
 
@@ -66,6 +68,21 @@ def test_one_exchanged_label_is_found_even_with_the_hash_fixed_up(log):
     ((verdict, detail),) = verified(out, log)
     assert verdict == "broken"
     assert detail == "1 row of the release, the first: 7 differ from what the secret makes"
+
+
+def test_a_secret_used_again_gives_nobody_the_same_pseudonym(log):
+    labels = [
+        set(pl.read_parquet(release(log, "cohort", {"k": 5, "labels": "fresh"}))["user"]) for _ in range(2)
+    ]
+    assert not labels[0] & labels[1]
+
+
+def test_any_changed_column_is_found(log):
+    out = release(log, "cohort", {"k": 5})
+    shown = pl.read_parquet(out)
+    shown.with_columns(url=pl.col("url") + "?me").write_parquet(out)
+    ((verdict, _),) = verified(out, log)
+    assert verdict == "broken"
 
 
 def test_another_secret_is_told_apart_from_a_broken_release(log):

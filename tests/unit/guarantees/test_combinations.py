@@ -52,6 +52,12 @@ def evidence(rows):
 ROWS = [("u", "a b", "x.com", 0), ("v", "b", "x.com", 0), ("v", "a", None, 1), ("w", "b a", None, 1)]
 
 
+def test_windows_without_times_cannot_be_told_apart():
+    check, _ = audit.audits(2, 1, "day", urls=False)
+    timeless = Evidence(evidence(ROWS).text().with_columns(time=pl.lit(None, pl.Datetime("us", "UTC"))))
+    assert check(timeless).verdict == "not checkable"
+
+
 @pytest.mark.parametrize(
     ("k", "m", "window", "urls", "verdict"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import polars as pl
@@ -403,7 +403,31 @@ def test_parts_of_two_windows_share_no_label():
         assert days.height == (8 if history == 1 else 4)
 
 
-def test_pages_as_terms_do_not_go_with_methods_that_move_whole_searches():
+@pytest.mark.parametrize("other", ["cohort", "swap", "frequent-only"])
+def test_methods_that_hide_whose_records_are_do_not_go_with_it(other):
     log = qc.generate(users=30, seed=1, categories=True)
-    with pytest.raises(Refused, match="must stay together"):
-        qc.protect(log, "cohort", "km", **{"cohort.k": 2, "km.k": 2, "urls": "terms"})
+    with pytest.raises(Refused, match="must know whose"):
+        qc.protect(log, other, "km", **{f"{other}.k": 2, "km.k": 2})
+
+
+@pytest.mark.parametrize("chosen", [{"time": "drop"}, {}, {"window": "day"}])
+def test_the_order_of_rows_tells_nothing_about_whose_parts_they_are(chosen):
+    # equal times, sorted by author: by chance 3 of 119 neighbours share an author; 20 or more: 1e-9
+    rows = [(f"u{n:02}", "x", 0) for n in range(30) for _ in range(4)]
+    frame = log_of(*[(u, f"x{i % 4}", 0) for i, (u, _, _) in enumerate(rows)]).frame
+    release = qc.protect(Log(frame), "km", k=2, seed=1, history=1, **chosen)
+    authors = release.truth["original_user"].to_list()
+    assert sum(a == b for a, b in pairwise(authors)) < 20
+
+
+def test_clicks_of_one_search_stay_together_and_count_once():
+    rows = [(user, "x", 0, f"http://p.com/{page}") for user in "abc" for page in "qrs"]
+    release = qc.protect(log_of(*rows), "km", k=2, seed=1, history=2, urls="terms", bots=2)
+    assert release.log.frame.height == 9
+    assert release.log.frame["user"].n_unique() == 3
+
+
+def test_marks_belong_to_their_letters():
+    log = log_of(*[(user, "हिन्दी e\u0301te\u0301 İstanbul") for user in "ab"])
+    kept = {query for (query,) in shown(qc.protect(log, "km", k=2, seed=1), "query")}
+    assert kept == {"हिन्दी e\u0301te\u0301 i\u0307stanbul"}
