@@ -76,6 +76,7 @@ def test_a_seed_is_not_publishable_and_the_secret_is_not_shown(tmp_path):
     assert Secret.choose().publishable
     file = tmp_path / "secret"
     file.write_bytes(b"0123456789abcdef")
+    file.chmod(0o600)
     assert Secret.choose(file=file).origin == "file"
     assert "0123" not in repr(Secret.choose(file=file))
     file.write_bytes(b"short")
