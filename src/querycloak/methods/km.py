@@ -1,8 +1,7 @@
-"""`km`: deletes terms until every combination of at most m of a history is in k histories (paper 001)."""
+"""`km`: deletes terms until every combination of at most m of a history is k people's (paper 001)."""
 
 from __future__ import annotations
 
-import base64
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from querycloak import settings as declared
-from querycloak.dictionary import Dictionary, Texts, fingerprint
+from querycloak.dictionary import Dictionary, Texts
 from querycloak.errors import ParameterError
 from querycloak.guarantees import Guarantee
 from querycloak.guarantees.combinations import audits
@@ -22,7 +21,7 @@ from querycloak.keys import derive
 from querycloak.log import BIT, NO_TIME, Batch, IntArray
 from querycloak.methods import histories, targets, times
 from querycloak.methods.deletion import Entries, Outcome
-from querycloak.methods.labels import Labels, labels_setting
+from querycloak.methods.labels import Labels, labels_setting, pseudonyms
 from querycloak.methods.uses import Uses
 from querycloak.protector import Protector, State
 from querycloak.settings import setting
@@ -61,7 +60,7 @@ def is_km_anonymous(histories: Iterable[Iterable[str]], k: int, m: int) -> bool:
 class Km(Protector):
     """Delete terms from histories until nobody stands out by any m of them; what is left is real.
 
-    All records wait until the log (or `window`) ends. Then terms go: first those of fewer than `k` histories,
+    All records wait until the log (or `window`) ends. Then terms go: first those of fewer than `k` people,
     then one of each pair that fewer than `k` have, then of each triple …; which one, `target` decides.
 
     Promise: whoever knows up to `m` terms of a history finds nobody or at least `k` people who have them.
@@ -87,7 +86,7 @@ class Km(Protector):
     class Settings(declared.Settings):
         """Settings of `km`."""
 
-        k: int = setting(5, kind=int, at_least=2, help="histories that must share a combination of terms")
+        k: int = setting(5, kind=int, at_least=2, help="people who must share a combination of terms")
         m: int = setting(2, kind=int, at_least=1, at_most=4, help="terms of a combination, at most")
         target: str = setting(
             "logsize",
@@ -331,8 +330,7 @@ class Km(Protector):
         people = self.texts.user.decode(held.user[first]).to_list()
         parts = zip(people, window[first].tolist(), part[first].tolist(), strict=True)
         names = ["\0".join(map(str, one)) for one in parts]
-        prints = fingerprint(names, derive(self.key, "labels of parts"))
-        labels = [base64.b32encode(n.tobytes()).decode().rstrip("=").lower() for n in prints.astype("<u8")]
+        labels = pseudonyms(names, derive(self.key, "labels of parts"))
         return self.texts.user.intern(labels)[history]
 
     def _explain(self, entries: Entries, outcome: Outcome) -> None:

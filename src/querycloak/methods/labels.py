@@ -36,6 +36,12 @@ def tells_a_person(label: str) -> bool:
     return any(pattern.fullmatch(label.strip()) for pattern in (_EMAIL, _IPV4, _IPV6))
 
 
+def pseudonyms(names: list[str], key: bytes) -> list[str]:
+    """Give each name a label that only who has the key can tell to be its."""
+    numbers = fingerprint(names, key).astype("<u8")
+    return [base64.b32encode(n.tobytes()).decode().rstrip("=").lower() for n in numbers]
+
+
 class Labels:
     """Turns user codes into label codes, and refuses to keep ids that are addresses."""
 
@@ -67,7 +73,8 @@ class Labels:
             return
         ids = self._texts.user.decode(fresh)
         if self._policy == "fresh":
-            self._label[fresh] = self._texts.user.intern(self._pseudonyms(ids.to_list()))
+            names = [label or "" for label in ids.to_list()]
+            self._label[fresh] = self._texts.user.intern(pseudonyms(names, self._key))
             return
         doubtful = ids.filter(ids.str.contains_any(["@", ".", ":"]))  # few, as a rule
         if any(map(tells_a_person, doubtful)):
@@ -76,7 +83,3 @@ class Labels:
                 hint="use `-s labels=fresh` for new pseudonyms",
             )
         self._label[fresh] = fresh
-
-    def _pseudonyms(self, ids: list[str | None]) -> list[str]:
-        numbers = fingerprint([label or "" for label in ids], self._key)
-        return [base64.b32encode(n.tobytes()).decode().rstrip("=").lower() for n in numbers.astype("<u8")]

@@ -226,14 +226,18 @@ class Swap(Protector):
         return released
 
     def _run(
-        self, step: Callable[..., int], start: tuple[Any, ...], arrivals: tuple[IntArray, ...], *rest: Any
+        self,
+        step: Callable[..., int],
+        start: tuple[Any, ...],
+        arrivals: tuple[IntArray, ...],
+        rest: tuple[Any, ...] = (),
     ) -> IntArray:
         """Call a kernel until it has gone through its arrivals, with a larger pool each time it stops."""
         out = np.empty((len(self._held), 4), np.int64)
         self._ends[kernel.RELEASES] = done = 0
         while done < arrivals[0].size:
             state = (self._tokens.cells, self._pool, self._numbers.table, self._free, self._ends, out)
-            now = step(*start, *arrivals, *state, *(part for parts in rest for part in parts), done)
+            now = step(*start, *arrivals, *state, *rest, done)
             if now < arrivals[0].size:
                 self._pool = grown(self._pool, 2 * len(self._pool))
             done = now

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -11,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from querycloak.errors import UsageError
-from querycloak.kernels.combos import Sweep
-from querycloak.methods.deletion import Deletion, Entries, Floats, Mask, Outcome
+from querycloak.kernels import combos
+from querycloak.methods.deletion import Deletion, Entries, Floats, Mask, Outcome, Worth
 
 #: What a marketing file is needed for.
 MARKETING: Final = ("bid", "clicks", "impressions", "revenue")
@@ -42,7 +41,7 @@ def weights(target: str, entries: Entries, values: Floats | None) -> Floats:
     return often if values is None or target not in (*MARKETING, "file") else often * values
 
 
-def _frequent_sets(now: Entries, seen: Sweep | None) -> list[Floats]:
+def _frequent_sets(now: Entries, seen: combos.Sweep | None) -> list[Floats]:
     """Count the frequent combinations that hold a term, the largest size first; then its histories."""
     assert seen is not None
     sizes = range(seen.frequent.shape[0] - 1, 1, -1)
@@ -82,13 +81,16 @@ def search(
     A term that stands in many combinations that are too seldom takes others with it, and often goes
     itself in the end: some orders lower its worth by the share of its company that is frequent.
     """
-    best = greedy(target, k, m, entries, values)
+    plain = deletion(target, k, m, entries, values)
+    first = plain.run(entries)
+    best = replace(first, alive=first.alive.copy())
+    if target == "users":
+        plain.fill_empty(entries, best)
     score = {"greedy": kept(target, entries, best.alive, values)}
     if target in ("random", "fis"):
         return best, score
-    plain = deletion(target, k, m, entries, values)
     for name, rules in _orders(plain, target, entries).items():
-        outcome = rules.run(entries)
+        outcome = first if rules is plain else rules.run(entries)
         plain.regrow(entries, outcome)
         if target == "users":
             plain.fill_empty(entries, outcome)
@@ -109,14 +111,12 @@ def _orders(plain: Deletion, target: str, entries: Entries) -> dict[str, Deletio
     return found
 
 
-def _cautious(plain: Deletion, company: Floats):  # type: ignore[no-untyped-def]
+def _cautious(plain: Deletion, company: Floats) -> Worth:
     return lambda now, seen: [part * company for part in plain.worth(now, seen)]
 
 
 def _company(plain: Deletion, entries: Entries) -> Floats:
     """Give, for each term, the share of the pairs it stands in that enough histories have."""
-    from querycloak.kernels import combos
-
     now = entries[entries.supports()[entries.term] >= plain.k]
     now = now[np.lexsort((now.term, now.history))]
     touched = np.ones(now.terms, np.uint8)
@@ -156,8 +156,3 @@ def _needs(target: str) -> str:
     if target == "file":
         return "it is a CSV with the columns term, utility"
     return "it is a CSV with the columns term, bid, impressions, clicks"
-
-
-def values_of(values: Mapping[str, float], terms: pl.Series) -> Floats:
-    """Give values by term as an array."""
-    return np.array([values.get(term, 0.0) for term in terms.to_list()], np.float64)
