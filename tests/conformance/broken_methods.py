@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import polars as pl
 
 from querycloak.errors import DataError
 from querycloak.log import Batch
 from querycloak.methods.frequent_only import FrequentOnly
 from querycloak.methods.rules import Rules
 from querycloak.methods.z_anonymity import ZAnonymity
+from tests.reference.tally import Tally
 
 
 class EarlyRelease(FrequentOnly):
@@ -138,6 +140,31 @@ class DrawsFromAGlobal(Rules):
         return super().push(batch[keep])
 
 
+class TableBesideRecords(Tally):
+    """Hand records back beside the table."""
+
+    def push(self, batch):
+        super().push(batch)
+        return batch[:1]
+
+
+class FreshNoiseEachTime(Tally):
+    """Draw noise whenever it is asked: the mean of many answers is the truth."""
+
+    _draws = itertools.count()
+
+    def counts(self):
+        return super().counts().with_columns(pl.col("count") + next(self._draws))
+
+
+class TableOfPieces(Tally):
+    """Count the first record of each piece twice."""
+
+    def push(self, batch):
+        self._seen += batch[:1]
+        return super().push(batch)
+
+
 #: Each broken method and the check that must catch it.
 CAUGHT_BY = {
     EarlyRelease: "the_promise_holds_at_every_moment",
@@ -153,4 +180,7 @@ CAUGHT_BY = {
     GrowsForEver: "memory_stays_bounded",
     WrongMoment: "the_promise_holds_at_every_moment",
     DrawsFromAGlobal: "pieces_make_no_difference",
+    TableBesideRecords: "a_table_holds_counts_and_no_records",
+    FreshNoiseEachTime: "a_table_holds_counts_and_no_records",
+    TableOfPieces: "pieces_make_no_difference",
 }

@@ -10,8 +10,13 @@ from querycloak.testing.conformance import CHECKS, run_check
 from querycloak.testing.strategies import cuts, logs
 
 
+def marked(name):
+    extra = METHODS.get(name).extra
+    return pytest.param(name, marks=[getattr(pytest.mark, extra)] if extra else [])
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", METHODS.names())
+@pytest.mark.parametrize("name", [marked(name) for name in METHODS.names()])
 @given(log=logs(), at=cuts())
 def test_every_method_conforms(name, check, log, at):
     run_check(check, METHODS.get(name), log, at)

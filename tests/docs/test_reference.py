@@ -51,6 +51,7 @@ def test_the_generated_pages_are_fresh() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.dp
 @pytest.mark.nlp
 @pytest.mark.embeddings
 @pytest.mark.sign

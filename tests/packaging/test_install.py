@@ -12,7 +12,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("polars", "numba", "pandas", "spacy", "wordllama", "cryptography", "rich", "click", "scipy")
+HEAVY = (
+    "polars",
+    "numba",
+    "pandas",
+    "spacy",
+    "wordllama",
+    "cryptography",
+    "opendp",
+    "rich",
+    "click",
+    "scipy",
+)
 
 
 def python(code: str, *, executable: str = sys.executable, **environment: str) -> str:

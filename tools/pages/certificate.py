@@ -21,6 +21,7 @@ MEANING = {
     "release.source": "what `--source` said, or null",
     "release.sha256": "the SHA-256 of the released file's bytes",
     "release.layout": "format, columns and times of the file, so that `verify` reads it as it was written",
+    "release.table": "only for a table of counts: its rows are no records",
     "methods": "one entry for each method, in the order in which they ran",
     "methods[].method": "its name",
     "methods[].settings": "every setting, defaults included",
@@ -39,8 +40,9 @@ MEANING = {
     "audit": "the sum of all checks: broken beats kept, kept beats not checkable",
     "randomness": "where the secret came from",
     "randomness.secret": "its origin; the secret itself is never written",
-    "randomness.reproducible": "whether the same secret can be had again",
-    "randomness.publishable": "false when made with `--seed`: anyone can recompute the draws",
+    "randomness.noise": "only when a method drew its noise from elsewhere: no secret can repeat that",
+    "randomness.reproducible": "whether the same secret can be had again, and gives the same release",
+    "randomness.publishable": "false when made with `--seed`: anyone can recompute what hangs on the secret",
     "ledger": "the place of the release in its source's ledger, or null without `--source`",
     "ledger.head": "the hash of the ledger's entry for this release",
     "ledger.entry": "the number of that entry",
@@ -58,8 +60,8 @@ PRIVATE = (
     ("input_sha256", "the SHA-256 of the input file; null for standard input"),
     ("rows_read", "data rows of the input"),
     ("skipped", "bad rows by reason"),
-    ("released", "rows of the release"),
-    ("withheld", "good rows that are not in it"),
+    ("released", "rows of the release; lines, if it is a table of counts"),
+    ("withheld", "good rows that are not in it; of a table of counts, all"),
     ("reasons", "searches that each method withheld, by reason"),
 )
 
@@ -87,7 +89,7 @@ def schema() -> dict[str, Any]:
 def kind_of(part: dict[str, Any]) -> str:
     """Say in words what values a field takes."""
     if "const" in part:
-        return f"`{part['const']}`"
+        return f"`{str(part['const']).lower() if part['const'] is True else part['const']}`"
     if "enum" in part:
         return ", ".join(f"`{value}`" for value in part["enum"])
     kind = part.get("type", "any")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from querycloak.attacks.protocol import Attack, AttackerView
+import numpy as np
+
+from querycloak.attacks.protocol import Attack, AttackerView, Meanings
 
 
 @dataclass(frozen=True)
@@ -24,15 +26,19 @@ class Bound:
 PAPER = "claimed by the paper"
 COHORT = "promised by cohort"
 KM = "promised by km"
+DP = "promised by dp-semantic"
 
 
-def bound_of(attack: Attack, view: AttackerView) -> Bound | None:
+def bound_of(attack: Attack, view: AttackerView, guesses: Any = None) -> Bound | None:
     """Give the bound for an attack: attributions from the release alone have one, and a few known terms.
 
     Who knows volumes, histories or some of a person's queries may do better, and nobody promised
     otherwise. `cohort` per category promises nothing either. `km` promises that up to m known terms lead to
-    no history or to k of them.
+    no history or to k of them. Guesses of meanings carry their own ceilings.
     """
+    if isinstance(guesses, Meanings):
+        known = guesses.ceiling is not None and guesses.ceiling.size
+        return Bound(float(np.mean(guesses.ceiling)), DP) if known else None  # type: ignore[arg-type]
     if attack.game == "identification":
         return _of_known_terms(attack, view)
     k = stated(view, "k")

@@ -23,6 +23,7 @@ class Case:
     certificate: Mapping[str, Any]
     original: pl.DataFrame
     answers: scoring.Answers
+    origins: pl.Series
 
     @classmethod
     def of(
@@ -39,15 +40,24 @@ class Case:
         _check_original(original, truth)
         release = release.select(shown)
         answers = scoring.Answers.of(release, truth, original["user"])
-        return cls(release, certificate, original, answers)
+        return cls(release, certificate, original, answers, scoring.aligned(release, truth)["original_row"])
+
+    def asked(self) -> pl.Series:
+        """Give the query that each released row came from."""
+        asked = self.original.select(row=_rows_of(self.original), query="query")
+        rows = pl.DataFrame({"row": self.origins.cast(pl.Int64)})
+        return rows.join(asked, on="row", how="left", maintain_order="left")["query"]
+
+
+def _rows_of(original: pl.DataFrame) -> pl.Series:
+    return original["row"].cast(pl.Int64) if "row" in original.columns else pl.Series(range(original.height))
 
 
 def _check_original(original: pl.DataFrame, truth: pl.DataFrame) -> None:
     """Compare the authors of some rows: a mistaken file shows at once."""
     rows = truth.drop_nulls("original_row").select("original_row", "original_user")
     some = rows.gather_every(max(1, rows.height // 1000))
-    row = original["row"].cast(pl.Int64) if "row" in original.columns else pl.Series(range(original.height))
-    known = pl.DataFrame({"original_row": row, "user": original["user"]})
+    known = pl.DataFrame({"original_row": _rows_of(original), "user": original["user"]})
     found = some.cast({"original_row": pl.Int64}).join(known, on="original_row", how="left")
     if not found.select((pl.col("user") == pl.col("original_user")).fill_null(False).all()).item():
         raise DataError(
@@ -129,13 +139,21 @@ def _histories(case: Case, settings: Any) -> Known:
     return Known(case.original.select(shown), dict(zip(users, users, strict=True)))
 
 
+def _frequencies(case: Case, settings: Any) -> Known:
+    """Count how often each query was asked, by whomever."""
+    counts = case.original.select("query").drop_nulls().group_by("query").agg(count=pl.len().cast(pl.Int64))
+    return Known(counts.sort("query"))
+
+
 #: What an attack may ask for in `knows`; the truth is not among it.
 #: volumes    `user` (as labelled in the release), `count`: all searches of each in the original
 #: samples    `user` (a made-up name of a target), `query`; needs the settings `targets`, `queries`, `seed`;
 #:            with a setting `known` that is `terms`: `user`, `term`, of which `queries` different ones
 #: histories  `user`, `query`, `category` of the original
+#: frequencies  `query`, `count` in the original, nobody's in particular
 KNOWLEDGE: dict[str, Callable[[Case, Any], Known]] = {
     "volumes": _volumes,
     "samples": _samples,
     "histories": _histories,
+    "frequencies": _frequencies,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -70,6 +70,24 @@ class Identification:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Meanings:
+    """For phrases of released queries: the concept that the attack thinks was there before.
+
+    `row` is the place in the release, `turn` the place in its query. `meaning` reads texts as the release's
+    method did: the concepts of all in one row, and where each text's begin. `ceiling` is the most that a
+    guess can be right by the method's promise, given what the attack knew before; none, if that is
+    not what it is about.
+    """
+
+    row: npt.NDArray[np.int64]
+    turn: npt.NDArray[np.int64]
+    guess: npt.NDArray[np.int64]
+    meaning: Callable[[pl.Series], tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
+    ceiling: npt.NDArray[np.float64] | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
 class Attack(ABC):
     """Looks at a release and guesses."""
 
@@ -87,5 +105,5 @@ class Attack(ABC):
         self.settings = settings
 
     @abstractmethod
-    def guess(self, view: AttackerView) -> Attribution | Linkage | Identification:
+    def guess(self, view: AttackerView) -> Attribution | Linkage | Identification | Meanings:
         """Guess from what an attacker sees."""

@@ -15,8 +15,16 @@ from querycloak.attacks.bounds import Bound, bound_of
 from querycloak.attacks.controls import Copy
 from querycloak.attacks.finding import Finding, NotApplicable, Unit
 from querycloak.attacks.knowledge import KNOWLEDGE, Case, Known
-from querycloak.attacks.protocol import Attack, AttackerView, Attribution, Identification, Linkage
+from querycloak.attacks.protocol import (
+    Attack,
+    AttackerView,
+    Attribution,
+    Identification,
+    Linkage,
+    Meanings,
+)
 from querycloak.errors import MissingExtra, UsageError
+from querycloak.guarantees import COUNTS_ONLY
 from querycloak.registry import ATTACKS
 from querycloak.settings import assign
 
@@ -45,6 +53,8 @@ def attack(
     each attribution, the release with guessed users in place of labels.
     """
     attacks = prepare(names, settings or {}, seed)
+    if certificate.get("release", {}).get("table"):
+        return [_not_applicable(one, COUNTS_ONLY) for one in attacks]
     case = Case.of(release, certificate, original, truth)
     findings = []
     for done, one in enumerate(attacks):
@@ -74,14 +84,17 @@ def _seeds(kinds: Mapping[str, type[Attack]], seed: int | None) -> dict[str, str
 
 def _try(one: Attack, case: Case, rebuilt: Rebuilt | None) -> Finding:
     """Run one attack; one that cannot work says why instead of a number."""
-    unit = _UNITS.get(one.game, "record")
     try:
         _check_columns(one, case.release)
         return _run(one, case, rebuilt)
     except NotApplicable as reason:
-        return Finding(one.name, one.game, unit, not_applicable=str(reason))
+        return _not_applicable(one, str(reason))
     except MissingExtra as reason:
-        return Finding(one.name, one.game, unit, not_applicable=reason.message)
+        return _not_applicable(one, reason.message)
+
+
+def _not_applicable(one: Attack, reason: str) -> Finding:
+    return Finding(one.name, one.game, _UNITS.get(one.game, "record"), not_applicable=reason)
 
 
 def _check_columns(one: Attack, release: pl.DataFrame) -> None:
@@ -106,9 +119,9 @@ def _run(one: Attack, case: Case, rebuilt: Rebuilt | None) -> Finding:
     seconds = time.perf_counter() - start
     if rebuilt and isinstance(guesses, Attribution):
         rebuilt(one.name, case.release.with_columns(user=guesses.guess.cast(pl.String)))
-    bound = bound_of(one, view)
+    bound = bound_of(one, view, guesses)
     people = {name: user for part in known.values() for name, user in part.people.items()}
-    score = _score(one, guesses, case.answers, bound, people)
+    score = _score(one, guesses, case, bound, people)
     return _finding(one, score, bound, seconds)
 
 
@@ -122,14 +135,17 @@ def _known(name: str, one: Attack, case: Case) -> Known:
 
 
 def _score(
-    one: Attack, guesses: Any, answers: scoring.Answers, bound: Bound | None, people: Mapping[str, str]
+    one: Attack, guesses: Any, case: Case, bound: Bound | None, people: Mapping[str, str]
 ) -> scoring.Score:
+    answers = case.answers
     if isinstance(guesses, Attribution):
         return scoring.attribution(guesses, answers, bound.value if bound else None)
     if isinstance(guesses, Linkage):
         return scoring.linkage(guesses, answers, cast(int, getattr(one.settings, "seed", 0)))
     if isinstance(guesses, Identification):
         return scoring.identification(guesses, answers, people)
+    if isinstance(guesses, Meanings):
+        return scoring.meanings(guesses, answers, case.asked())
     raise UsageError(f"the attack `{one.name}` gave no guesses that can be scored")
 
 

@@ -12,7 +12,8 @@ import polars as pl
 
 from querycloak.attacks import intervals
 from querycloak.attacks.finding import NotApplicable, Unit, reaches_down_to
-from querycloak.attacks.protocol import Attribution, Identification, Linkage
+from querycloak.attacks.protocol import Attribution, Identification, Linkage, Meanings
+from querycloak.dictionary import distinct
 from querycloak.errors import DataError, UsageError
 
 IntArray = npt.NDArray[np.int64]
@@ -248,6 +249,25 @@ def precision_at(score: FloatArray, same: npt.NDArray[np.bool_], count: int) -> 
     above, ties = score > cut, score == cut
     room = count - int(above.sum())
     return float((same[above].sum() + room * same[ties].mean()) / count)
+
+
+def meanings(guesses: Meanings, answers: Answers, asked: pl.Series) -> Score:
+    """Score one guess a phrase: the share whose concept was there before.
+
+    Rows whose query was not read as so many phrases when it came in tell nothing, and are left out.
+    """
+    texts, number = distinct(asked)
+    concept, start = guesses.meaning(texts)
+    size = np.diff(start)[number]
+    shown = np.zeros(len(asked), np.int64)
+    np.maximum.at(shown, guesses.row, guesses.turn + 1)
+    kept = answers.known()[guesses.row] & (size[guesses.row] == shown[guesses.row])
+    row, turn = guesses.row[kept], guesses.turn[kept]
+    right = concept[start[number[row]] + turn] == guesses.guess[kept]
+    hits = right.astype(np.float64)
+    found = _share(hits, answers.clusters(row))
+    details = guesses.details | {"phrases": int(guesses.row.size), "left_out": int((~kept).sum())}
+    return Score("concept", found, *_over_users(hits, answers.author[row]), details)
 
 
 def identification(guesses: Identification, answers: Answers, people: Mapping[str, str]) -> Score:

@@ -109,7 +109,11 @@ def command(
 
 def _tell(report: Report, explain: bool, dry_run: bool) -> None:
     good = report.rows_read - sum(report.skipped.values())
-    say(f"{'would release' if dry_run else 'released'} {report.released:,} of {plural(good, 'record')}")
+    did = "would release" if dry_run else "released"
+    if report.table:
+        say(f"{did} a table of {plural(report.released, 'line')}, from {plural(good, 'record')}")
+    else:
+        say(f"{did} {report.released:,} of {plural(good, 'record')}")
     for part in report.certificate["methods"]:
         say(f"  {part['method']}: {part['promise']} [{part['audit']}]")
     _tell_left_out(report)
@@ -119,7 +123,8 @@ def _tell(report: Report, explain: bool, dry_run: bool) -> None:
         times = plural(report.earlier_releases, "time")
         say(f"this source was released {times} before: what the releases tell adds up")
     if not report.certificate["randomness"]["publishable"]:
-        say("made with --seed, so anyone can recompute its draws: for tests, not for publication")
+        what = "all but its noise" if "noise" in report.certificate["randomness"] else "its draws"
+        say(f"made with --seed, so anyone can recompute {what}: for tests, not for publication")
     for path in report.written[1:]:
         say(f"wrote {path}")
 

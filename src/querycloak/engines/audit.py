@@ -45,15 +45,24 @@ def audit(
 ) -> Audited:
     """Test the promise of each stage on the final release, with whatever evidence there is."""
     parts = []
-    whole = Evidence(release, original, truth, rewritten=_rewrite(stages), spell=spell)
+    rewritten, table = _rewrite(stages), is_table(stages)
+    whole = Evidence(release, original, truth, rewritten=rewritten, table=table, spell=spell)
     for place, stage in enumerate(stages):
         later = tuple(after.method for after in stages[place + 1 :])
         promise = stage.build(_NO_KEY, place, Texts()).promise()
         spoilt = _rewrite(stages[place + 1 :])
+        new = any(METHODS.get(after).rewords for after in later)
         earlier = tuple(before.method for before in stages[:place])
-        findings = promise.audit(replace(whole, later=later, earlier=earlier, rewritten_later=spoilt))
+        findings = promise.audit(
+            replace(whole, later=later, earlier=earlier, rewritten_later=spoilt, reworded_later=new)
+        )
         parts.append(certificate.method_part(stage.method, stage.settings.as_dict(), promise, findings))
     return Audited(parts, [check(whole) for check in LINEAGE])
+
+
+def is_table(stages: list[Stage]) -> bool:
+    """Say whether these stages give a table of counts."""
+    return any(stage.build(_NO_KEY, place, Texts()).table for place, stage in enumerate(stages))
 
 
 def _rewrite(stages: list[Stage]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from querycloak.errors import Refused, UsageError
 from querycloak.kernels import siphash
 from querycloak.kernels.order import within_moments
 from querycloak.keys import derive, stage_key
-from querycloak.log import Batch, IntArray
+from querycloak.log import COUNTS, Batch, IntArray
 from querycloak.protector import Protector, State
 from querycloak.registry import METHODS
 from querycloak.settings import assign
@@ -58,6 +59,28 @@ def _check_order(methods: list[str]) -> None:
             )
 
 
+def _check_tables(stages: list[Protector]) -> None:
+    """Refuse a method behind one whose result has no records left."""
+    for stage, after in pairwise(stages):
+        if stage.table:
+            raise Refused(
+                f"`{stage.name}` gives a table of counts, and `{after.name}` needs records",
+                hint=f"name `{stage.name}` last",
+            )
+
+
+def _check_alone(stages: list[Protector]) -> None:
+    """Refuse a promise about one person more or less behind a method in which that moves others' records."""
+    for place, stage in enumerate(stages):
+        mixing = [before.name for before in stages[:place] if not before.each_alone]
+        if stage.wants_alone and mixing:
+            raise Refused(
+                f"`{stage.name}` promises that one person more or less hardly matters, and in `{mixing[0]}` "
+                "other people's records depend on it",
+                hint=f"run `{stage.name}` without `{mixing[0]}`",
+            )
+
+
 class Pipeline:
     """Runs stages one after the other; what one hands back is what the next takes in."""
 
@@ -74,6 +97,8 @@ class Pipeline:
                 f"`{asking[0]}` must know whose each record is, and `{moving[0]}` hides it",
                 hint="use one of them",
             )
+        _check_tables(self.stages)
+        _check_alone(self.stages)
         self._met = np.empty(0, np.int64)
 
     @property
@@ -95,6 +120,22 @@ class Pipeline:
     def empties(self) -> frozenset[str]:
         """Columns that leave empty."""
         return frozenset[str]().union(*(stage.empties for stage in self.stages))
+
+    @property
+    def table(self) -> bool:
+        """Say whether the result is a table of counts instead of records."""
+        return any(stage.table for stage in self.stages)
+
+    def counts(self) -> pl.DataFrame:
+        """Give the table of counts, ordered by its own texts: never as the input was."""
+        found = self.stages[-1].counts()
+        names = [name for name in COUNTS if name in found.columns]
+        return found.select(names).sort([name for name in ("query", "category", "user") if name in names])
+
+    def prepare(self) -> None:
+        """Let every stage say which optional part it misses."""
+        for stage in self.stages:
+            stage.prepare()
 
     def push(self, batch: Batch) -> Batch:
         """Take records in; hand back what every stage lets go."""

@@ -30,8 +30,12 @@ def check(question: Question, stages: list[Stage], document: dict[str, Any], res
     source, earlier = document["release"]["source"] or "", _earlier(document)
     if not keys.is_named_by(secret, source, earlier, document["release"]["id"]):
         raise UsageError("this is not the secret that the release was made with", hint="look for its file")
-    if earlier and any(METHODS.get(stage.method).keeps_book for stage in stages):
-        reason = "its cohorts began in an earlier release, and the book has gone on since"
+    if any(METHODS.get(stage.method).own_noise for stage in stages):
+        reason = "its noise is the operating system's, which no secret can repeat"
+        result.add("release", CHECK, "not checkable", reason)
+        return
+    if earlier and any(_began_earlier(stage) for stage in stages):
+        reason = "what it did depends on earlier releases, and their book has gone on since"
         result.add("release", CHECK, "not checkable", reason)
         return
     key = keys.release_key(secret, source, document["release"]["id"])
@@ -41,6 +45,14 @@ def check(question: Question, stages: list[Stage], document: dict[str, Any], res
         result.add("release", CHECK, "not checkable", reason.message)
         return
     result.add("release", CHECK, "broken" if fault else "kept", fault)
+
+
+def _began_earlier(stage: Stage) -> bool:
+    """Say whether a second release takes anything over: groups do, and budgets that drop people."""
+    method = METHODS.get(stage.method)
+    if method.book_name:
+        return bool(getattr(stage.settings, "overspent", "refuse") == "drop" and stage.settings.budget)
+    return bool(method.keeps_book)
 
 
 def _earlier(document: dict[str, Any]) -> int:

@@ -23,9 +23,10 @@ from querycloak.engines.audit import Audited
 from querycloak.engines.pipeline import Pipeline
 from querycloak.engines.request import Reading, Request
 from querycloak.engines.state import SourceState
-from querycloak.errors import BrokenPromise
+from querycloak.errors import BrokenPromise, UsageError
 from querycloak.guarantees import numbered
 from querycloak.keys import Secret
+from querycloak.log import CANONICAL, COUNTS
 
 
 @dataclass
@@ -39,6 +40,7 @@ class Report:
     skipped_rows: dict[str, list[int]] = field(default_factory=dict)
     dropped_columns: list[str] = field(default_factory=list)
     released: int = 0
+    table: bool = False
     withheld: int = 0
     reasons: dict[str, dict[str, int]] = field(default_factory=dict)
     explanation: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -73,22 +75,25 @@ def protect(request: Request) -> Report:
         reading = Reading(request, plan.key)
         cleanup.callback(reading.close)
         pipeline = Pipeline(request.stages, plan.key, Texts())
+        pipeline.prepare()
         if plan.state is not None:
+            plan.state.lock()
+            cleanup.callback(plan.state.unlock)
             plan.state.open_books(request.stages, pipeline)
-        writer, truth = _run(request, reading, pipeline, cleanup, clock)
-        _count(report, reading, pipeline, truth)
+        writer, truth, released = _run(request, reading, pipeline, cleanup, clock)
+        _count(report, reading, pipeline, released)
         numbers = numbered(truth.lazy()).collect()
         if request.truth is None:
             truth = numbers  # nobody will see it, and its texts take room
-        audited = _audited(request, writer, reading, numbers)
+        audited = _audited(request, writer, reading, numbers, released)
         clock.lap("audit")
         for part, stage in zip(audited.methods, pipeline, strict=True):
             part["facts"] |= stage.facts()
-        report.certificate = _certify(request, plan, writer, audited)
+        report.certificate = _certify(request, plan, writer, audited, pipeline)
         if not request.dry_run:
-            report.written = _publish(request, report, writer, truth)
-            if plan.state is not None:
+            if plan.state is not None:  # first: what was spent must be known even if the rest fails
                 plan.state.close_books(request.stages, pipeline)
+            report.written = _publish(request, report, writer, truth)
         clock.lap("publish")
     report.seconds = clock.seconds
     return report
@@ -106,19 +111,37 @@ class _Plan:
 
 
 def _plan(request: Request) -> _Plan:
+    if request.source is None and any(getattr(stage.settings, "budget", 0) for stage in request.stages):
+        raise UsageError(
+            "a `budget` is for all releases of a source, and no source is named", hint="use `--source NAME`"
+        )
     state, source = SourceState.of(request.source, request.state), request.source or ""
     secret, earlier = Secret.choose(request.seed, request.secret_file), len(state.earlier) if state else 0
     name = keys.release_name(secret, source, earlier)
     return _Plan(secret, state, earlier, name, keys.release_key(secret, source, name))
 
 
-def _certify(request: Request, plan: _Plan, writer: io.Writer, audited: Audited) -> certificate.Certificate:
+def _certify(
+    request: Request, plan: _Plan, writer: io.Writer, audited: Audited, pipeline: Pipeline
+) -> certificate.Certificate:
     """Write the certificate, after the release has got its entry in the ledger."""
     layout = writer.layout.as_dict()
-    release = {"id": plan.name, "source": request.source, "sha256": writer.sha256, "layout": layout}
+    release: dict[str, Any] = {
+        "id": plan.name,
+        "source": request.source,
+        "sha256": writer.sha256,
+        "layout": layout,
+    }
+    if pipeline.table:
+        release["table"] = True
     entry = _enter(plan, request, writer.sha256) if plan.state and not request.dry_run else None
     document = certificate.build(
-        release=release, methods=audited.methods, lineage=audited.lineage, secret=plan.secret, ledger=entry
+        release=release,
+        methods=audited.methods,
+        lineage=audited.lineage,
+        secret=plan.secret,
+        ledger=entry,
+        own_noise=any(stage.own_noise for stage in pipeline),
     )
     return certificate.sign(document, request.sign) if request.sign else document
 
@@ -134,44 +157,62 @@ def _enter(plan: _Plan, request: Request, sha256: str) -> dict[str, Any]:
 
 def _run(
     request: Request, reading: Reading, pipeline: Pipeline, cleanup: ExitStack, clock: _Clock
-) -> tuple[io.Writer, pl.DataFrame]:
-    """Protect piece by piece into a file that does not have its final name yet."""
+) -> tuple[io.Writer, pl.DataFrame, int]:
+    """Protect piece by piece into a file that does not have its final name yet; count its rows."""
     writer, truths, released = None, [], 0
     warming = threading.Thread(target=local.warm_up, args=(request.stages,), daemon=True)
     warming.start()  # while the file is read
     for part in local.run(pipeline, reading.pieces()):
         clock.lap("read and protect")
+        truths.append(part.truth)
+        if pipeline.table:
+            continue
         if writer is None:
             layout = io.layout_for(request.output, like=reading.layout)
             writer = cleanup.enter_context(io.Writer(request.output, layout))
         writer.write(part.frame)
-        truths.append(part.truth)
         released += part.frame.height
         request.progress("protect", released, None)
         clock.lap("write")
+    if pipeline.table:
+        writer, released = _write_table(request, reading, pipeline, cleanup)
     assert writer is not None
     writer.close()
     clock.lap("write")
     truth = pl.concat(truths).with_row_index("released_row").cast({"released_row": pl.Int64})
-    return writer, truth
+    return writer, truth, released
 
 
-def _count(report: Report, reading: Reading, pipeline: Pipeline, truth: pl.DataFrame) -> None:
+def _write_table(
+    request: Request, reading: Reading, pipeline: Pipeline, cleanup: ExitStack
+) -> tuple[io.Writer, int]:
+    """Write the counts of a method whose result has no records."""
+    counts = pipeline.counts()
+    layout = io.table_layout(request.output, counts.columns, like=reading.layout)
+    writer = cleanup.enter_context(io.Writer(request.output, layout))
+    writer.write(counts)
+    return writer, counts.height
+
+
+def _count(report: Report, reading: Reading, pipeline: Pipeline, released: int) -> None:
     report.rows_read = reading.rows_read
     report.skipped = dict(reading.skipped.counts)
     report.skipped_rows = reading.skipped.first_rows
     report.dropped_columns = list(reading.dropped_columns)
-    report.released = truth.height
-    report.withheld = reading.rows_read - reading.skipped.total - truth.height
+    report.released, report.table = released, pipeline.table
+    shown = 0 if pipeline.table else released
+    report.withheld = reading.rows_read - reading.skipped.total - shown
     report.reasons = pipeline.dropped()
     report.explanation = {stage.name: stage.explanation for stage in pipeline if stage.explanation}
 
 
-def _audited(request: Request, writer: io.Writer, reading: Reading, truth: pl.DataFrame) -> Audited:
+def _audited(
+    request: Request, writer: io.Writer, reading: Reading, truth: pl.DataFrame, released: int
+) -> Audited:
     """Audit the very bytes that would be published; break off when a promise is broken."""
     request.progress("audit", 0, None)
     original = reading.original()
-    release = _numbered_release(writer, truth.height)
+    release = _numbered_release(writer, released)
     audited = auditing.audit(
         request.stages, release.lazy(), original, truth.lazy(), spell=lambda: _written(writer).lazy()
     )
@@ -189,7 +230,7 @@ def _numbered_release(writer: io.Writer, rows: int) -> pl.DataFrame:
 
 
 def _written(writer: io.Writer) -> pl.DataFrame:
-    return pl.concat(_pieces(writer, ("user", "query", "time", "rank", "url", "category")))
+    return pl.concat(_pieces(writer, (*CANONICAL, *COUNTS[-1:])))
 
 
 def _pieces(writer: io.Writer, names: tuple[str, ...]) -> Iterator[pl.DataFrame]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io as std_io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from querycloak.certificate import write_private
 from querycloak.engines.pipeline import Pipeline, Stage
 from querycloak.errors import DataError, Refused, UsageError
 from querycloak.ledger import Ledger, default_state
+from querycloak.protector import Protector
 from querycloak.registry import METHODS
 
 
@@ -26,6 +29,8 @@ class SourceState:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.ledger = Ledger(self._folder)
         self.earlier = self.ledger.of_source(source)
+        self._incomplete: set[str] = set()
+        self._lock: int | None = None
 
     @classmethod
     def of(cls, source: str | None, folder: Path | None) -> SourceState | None:
@@ -38,29 +43,61 @@ class SourceState:
             )
         return None
 
-    def _path(self, method: str) -> Path:
+    def _path(self, protector: Protector) -> Path:
         name = hashlib.sha256(self.source.encode()).hexdigest()[:16]
-        return self._folder / f"{name}.{method}.parquet"
+        return self._folder / f"{name}.{protector.book_name or protector.name}.parquet"
 
     def open_books(self, stages: list[Stage], pipeline: Pipeline) -> None:
         """Give every method its book; refuse a second release of a source whose book is not here."""
         for stage, protector in zip(stages, pipeline, strict=True):
-            if not METHODS.get(stage.method).keeps_book:
+            if not protector.keeps_book:
                 continue
             if getattr(stage.settings, "scope", "source") != "source":
                 raise Refused(
                     "one cohort per topic is an experiment for a single release: it keeps no book",
                     hint="leave out `--source`, or use `scope=source`",
                 )
-            path = self._path(stage.method)
+            path = self._path(protector)
+            if protector.book_name and any(_renames(before) for before in stages[: stages.index(stage)]):
+                raise Refused(
+                    "what people spend is kept by their own ids, and an earlier method gives them other ones",
+                    hint=f"use `labels=fresh` with `{stage.method}` itself",
+                )
             if path.exists():
                 pipeline.meet(protector.open_book(self._read(path, stage)))
+            elif protector.book_name and self._was_released(protector.book_name):
+                self._incomplete.add(protector.book_name)  # a book begun now would lack what was spent before
+                if not stage.settings.budget:
+                    continue
+                raise Refused(
+                    "what people have spent in earlier releases of this source is not here",
+                    hint="give the `--state` of the earlier release",
+                )
             elif self._was_released(stage.method):
                 raise Refused(
                     f"this source was released with `{stage.method}` before, and its book is not here: "
                     "groups drawn anew over the same people would meet in their authors",
                     hint="give the `--state` of the earlier release",
                 )
+
+    def lock(self) -> None:
+        """Keep others from releasing the same source until this release is done: both would read one book."""
+        name = hashlib.sha256(self.source.encode()).hexdigest()[:16]
+        descriptor = os.open(self._folder / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise Refused(
+                "another release of this source is being made", hint="try again when it is done"
+            ) from None
+        self._lock = descriptor
+
+    def unlock(self) -> None:
+        """Let others release the source."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def _read(self, path: Path, stage: Stage) -> pl.DataFrame:
         try:
@@ -80,14 +117,16 @@ class SourceState:
         """Keep the books for the next release."""
         for stage, protector in zip(stages, pipeline, strict=True):
             book = protector.book()
-            if book is None:
+            if book is None or protector.book_name in self._incomplete:
                 continue
             buffer = std_io.BytesIO()
             book.write_parquet(buffer)
-            if self._given:
-                write_private(self._path(stage.method), buffer.getvalue())
+            path, fixed = self._path(protector), {}
+            if not protector.book_name:
                 fixed = {n: v for n, v in stage.settings.as_dict().items() if n in ("k", "shards", "scope")}
-                write_private(self._path(stage.method).with_suffix(".json"), json.dumps(fixed).encode())
+            if self._given or protector.book_name:
+                write_private(path, buffer.getvalue())
+                write_private(path.with_suffix(".json"), json.dumps(fixed).encode())
 
     def note(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Enter a release into the ledger, and the source into the list of those ever released here."""
@@ -100,4 +139,9 @@ class SourceState:
     def _was_released(self, method: str) -> bool:
         """Ask both ledgers: the state's own, and the one of this account, which knows other states too."""
         entries = self.earlier + Ledger(default_state()).of_source(self.source)
-        return any(part["method"] == method for entry in entries for part in entry["methods"])
+        parts = [part["method"] for entry in entries for part in entry["methods"]]
+        return any(method in (name, METHODS.get(name).book_name) for name in parts)
+
+
+def _renames(stage: Stage) -> bool:
+    return getattr(stage.settings, "labels", "keep") == "fresh"

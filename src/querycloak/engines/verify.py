@@ -132,6 +132,9 @@ def _read_release(
             "broken",
             f"{log.skipped.total:,} rows cannot",
         )
+    if log.dropped_columns and auditing.is_table(stages_of(document)):
+        further = f"{len(log.dropped_columns)} further columns are there"
+        result.add("integrity", "the table has the columns of its certificate", "broken", further)
     return log.frame.with_row_index("released_row").cast({"released_row": pl.Int64}).drop("row").lazy()
 
 

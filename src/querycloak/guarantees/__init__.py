@@ -17,6 +17,8 @@ Verdict = Literal["kept", "broken", "not checkable", "not applicable"]
 #: Drawn anew in each process, so that nobody can plan for two texts to get the same number.
 _SEED: Final = secrets.randbits(63)
 _LAST: Final = np.iinfo(np.int64).max  # when a row without a time is replayed
+#: Why what is about records says nothing about a table.
+COUNTS_ONLY: Final = "the release is a table of counts"
 _TEXTS: Final = ("user", "query", "original_user", "label_user", "original_label")
 
 
@@ -56,8 +58,9 @@ class Evidence:
     file of `protect --truth`. `later` and `earlier` name the methods that ran after and before the
     audited one;
     `rewritten` says that some method of the release may show other queries than were asked, and
-    `rewritten_later` that one of the later ones may. What one audit works
-    out is kept in `memo` for the next.
+    `rewritten_later` that one of the later ones may (`reworded_later`: with words of its own). `table` says
+    that the release is a table of counts, whose rows are no records. What one audit works out is kept in
+    `memo` for the next.
     """
 
     release: pl.LazyFrame
@@ -67,6 +70,8 @@ class Evidence:
     earlier: tuple[str, ...] = ()
     rewritten: bool = False
     rewritten_later: bool = False
+    reworded_later: bool = False
+    table: bool = False
     spell: Callable[[], pl.LazyFrame] | None = field(default=None, repr=False, compare=False)
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -186,14 +191,20 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """One test of a promise: `run` gives an empty text when it holds, or says what is broken."""
+    """One test of a promise: `run` gives an empty text when it holds, or says what is broken.
+
+    `on_counts` says that it can also look at a table of counts, whose rows are no records.
+    """
 
     check: str
     run: Callable[[Evidence], str]
     needs_truth: bool = False
+    on_counts: bool = False
 
     def __call__(self, evidence: Evidence) -> Finding:
         """Run the test on the evidence there is."""
+        if evidence.table and not self.on_counts:
+            return Finding(self.check, "not applicable", COUNTS_ONLY)
         if self.needs_truth and (evidence.original is None or evidence.truth is None):
             return Finding(self.check, "not checkable", "needs the original log and the truth file")
         try:

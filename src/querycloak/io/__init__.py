@@ -4,7 +4,7 @@
 and OpenSearch UBI, packed or not; `Writer` and `write` go the other way, in the `Layout` of the input.
 """
 
-from querycloak.io.layout import FORMATS, Layout, default_layout, layout_for
+from querycloak.io.layout import FORMATS, Layout, default_layout, layout_for, table_layout
 from querycloak.io.reader import pieces, read
 from querycloak.io.reasons import REASONS
 from querycloak.io.sinks import sha256
@@ -20,5 +20,6 @@ __all__ = [
     "pieces",
     "read",
     "sha256",
+    "table_layout",
     "write",
 ]

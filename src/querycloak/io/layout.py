@@ -167,6 +167,22 @@ def layout_for(
     return default_layout(chosen, columns, compression)
 
 
+def table_layout(path: str | Path, columns: Iterable[str], like: Layout | None = None) -> Layout:
+    """Choose how a table of counts looks: by the output's name, else by the input's format.
+
+    Formats with fixed columns cannot hold one: `aol` and `excite` turn into `tsv`.
+    """
+    chosen, compression = _choose(path, None, like)
+    if chosen == "ubi":
+        if str(path) != "-":
+            raise UsageError(
+                "a table of counts cannot be written as ubi", hint="name a .csv, .tsv, .jsonl or .parquet"
+            )
+        chosen = "jsonl"
+    layout = default_layout("tsv" if chosen in UNQUOTED else chosen, columns, compression)
+    return replace(layout, types={"count": "Int64"})
+
+
 def _choose(path: str | Path, format: str | None, like: Layout | None) -> tuple[str, str]:  # noqa: A002
     possible, compression = ((), "") if str(path) == "-" else split_name(path)
     if format is not None:

@@ -8,17 +8,21 @@ from querycloak.measures.kept import release_rate, top_preserved
 from querycloak.measures.live import delay, final_held, kolmogorov_smirnov, release_rate_over_time
 from querycloak.measures.marketing import retention
 from querycloak.measures.profiles import profile_loss
+from querycloak.measures.wording import meaning_kept, readability, topic_loss
 
 __all__ = [
     "delay",
     "final_held",
     "jensen_shannon",
     "kolmogorov_smirnov",
+    "meaning_kept",
     "profile_loss",
+    "readability",
     "record_linkage",
     "release_rate",
     "release_rate_over_time",
     "retention",
     "top_preserved",
+    "topic_loss",
     "tree_emd",
 ]

@@ -56,6 +56,7 @@ class Rules(Protector):
     reads = frozenset({"user", "query"})
     rewrites = frozenset({"user"})
     holds = False
+    each_alone = True
 
     @dataclass(frozen=True, kw_only=True)
     class Settings(declared.Settings):

@@ -25,7 +25,7 @@ from querycloak.engines.pipeline import Pipeline, Stage
 from querycloak.engines.replay import in_order
 from querycloak.errors import QueryCloakError
 from querycloak.guarantees import Evidence
-from querycloak.log import Batch
+from querycloak.log import COUNTS, Batch
 from querycloak.protector import Protector, State
 from querycloak.registry import METHODS
 from querycloak.settings import Settings
@@ -59,18 +59,27 @@ class Bench:
             released += pipeline.push(piece)
         return released + at_moment(pipeline.close(), self.frame.height)
 
+    def counts(self, method: Protector) -> pl.DataFrame:
+        """Give the table of a method that has ended, as the engine would write it."""
+        pipeline = self._pipeline()
+        pipeline.stages = [method]
+        return pipeline.counts()
+
     def evidence(self, method: Protector, released: Batch) -> Evidence:
-        """Spell out what a method released so far, as an audit sees it."""
+        """Spell out what a method released so far, as an audit sees it; of a table, once it has ended."""
         pending = Pending()
         pending.add(self.frame)
         pipeline = self._pipeline()
         pipeline.stages = [method]
         pipeline.meet(self.batch.user)
         shown = render(pipeline, released, pending)
-        release = shown.frame.with_row_index("released_row").cast({"released_row": pl.Int64})
+        frame = self.counts(method) if method.table else shown.frame
+        release = frame.with_row_index("released_row").cast({"released_row": pl.Int64})
         truth = shown.truth.with_row_index("released_row").cast({"released_row": pl.Int64})
         rewritten = "query" in self.method.rewrites
-        return Evidence(release.lazy(), self.frame.lazy(), truth.lazy(), rewritten=rewritten)
+        return Evidence(
+            release.lazy(), self.frame.lazy(), truth.lazy(), rewritten=rewritten, table=method.table
+        )
 
 
 Check = Callable[[Bench, Sequence[int]], None]
@@ -109,8 +118,14 @@ def _equal(a: State, b: State) -> bool:
 
 @check
 def pieces_make_no_difference(bench: Bench, at: Sequence[int]) -> None:
-    """However a log is cut, the same leaves, in the same order, at the same moments."""
+    """However a log is cut, the same leaves, in the same order, at the same moments; and is counted."""
     assert rows(bench.run(at)) == rows(bench.run())
+    if bench.make().table:
+        whole, parts = bench.make(), bench.make()
+        whole.push(bench.batch)
+        for piece in cut(bench.batch, at):
+            parts.push(piece)
+        assert _equal(whole.snapshot(), parts.snapshot()), "pieces are counted otherwise than the whole"
 
 
 @check
@@ -120,7 +135,8 @@ def the_promise_holds_at_every_moment(bench: Bench, at: Sequence[int]) -> None:
     promise = method.promise()
     for piece in cut(bench.batch, at):
         shown += method.push(piece)
-        _assert_kept(promise.audit(bench.evidence(method, shown)))
+        if not method.table:  # a table is there at the end
+            _assert_kept(promise.audit(bench.evidence(method, shown)))
     shown += at_moment(method.close(), bench.frame.height)
     _assert_kept(promise.audit(bench.evidence(method, shown)))
 
@@ -143,6 +159,21 @@ def nothing_is_made_up_shown_twice_or_lost(bench: Bench, at: Sequence[int]) -> N
     if real.size == shown.size:
         both = np.sort(np.concatenate([shown, dropped]))
         assert np.array_equal(both, np.sort(bench.batch.row)), "a record was lost, or dropped and shown"
+
+
+@check
+def a_table_holds_counts_and_no_records(bench: Bench, at: Sequence[int]) -> None:
+    """What gives a table gives no records; asking for it again gives the same, not fresh noise."""
+    method = bench.make()
+    if not method.table:
+        return
+    left = [len(method.push(piece)) for piece in cut(bench.batch, at)] + [len(method.close())]
+    assert not any(left), "records left beside the table"
+    table, own = bench.counts(method), method.counts()
+    assert set(own.columns) <= set(COUNTS), "the table has a column that tables do not have"
+    assert own.schema.get("count") == pl.Int64, "the table has no whole counts"
+    assert not table.select(pl.exclude("count")).is_duplicated().any(), "the table says a thing twice"
+    assert bench.counts(method).equals(table), "asking again gives another table"
 
 
 @check

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 
 import numpy as np
@@ -50,6 +50,14 @@ class Graph:
     def lemmas(self, concept: int) -> list[str]:
         """List the words for a concept, the main one first."""
         return [self._words[word].replace("_", " ") for word in self._lemmas[concept]]
+
+    def named(self) -> Iterator[tuple[str, int]]:
+        """List the words of each concept for which it is the main sense, in the concept's own order."""
+        senses = [int(self._senses[word][0]) for word in range(len(self._words))]
+        for concept in range(self.size):
+            for word in self._lemmas[concept].tolist():
+                if senses[word] == concept:
+                    yield self._words[word].replace("_", " "), concept
 
     def concepts(self, text: str) -> list[int]:
         """List what a word or phrase can mean, in WordNet's order of senses; nothing if it is unknown."""

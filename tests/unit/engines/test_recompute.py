@@ -107,7 +107,7 @@ def test_the_second_release_of_a_source_says_why_it_cannot_be_made_again(log, mo
         out = release(log, "cohort", {"k": 5}, source="s", state=log.parent / "state")
     ((verdict, detail),) = verified(out, log)
     assert verdict == "not checkable"
-    assert "the book has gone on" in detail
+    assert "their book has gone on" in detail
 
 
 @pytest.mark.parametrize("evidence", ["truth", "secret_file", "original"])

@@ -1,0 +1,154 @@
+"""What several differentially private steps spend together, always rounded against the one who spends.
+
+`sequential` adds, `parallel` takes the largest. For many draws of the exponential mechanism on one history,
+`zcdp` accounting is tighter: a draw whose privacy loss has a range of at most η (the largest loss less the
+smallest, over all outcomes) is η²/8-zCDP, and zCDP adds. OpenDP turns the sum into (ε, δ).
+
+References: J. Dong, D. Durfee, R. Rogers, *Optimal differential privacy composition for exponential
+mechanisms*, ICML 2020 (bounded range). M. Cesar, R. Rogers, *Bounding, concentrating, and truncating:
+unifying privacy loss composition for data analytics*, ALT 2021 (η²/8). C. Dwork, G. Rothblum, S. Vadhan,
+*Boosting and differential privacy*, FOCS 2010 (`advanced`).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cache
+from typing import Any, Literal
+
+from querycloak.errors import MissingExtra, ParameterError
+
+Composition = Literal["sequential", "zcdp"]
+
+#: Covers the few last digits by which logarithms, roots and exponentials may be wrong.
+_SLACK = 1e-12
+_STEPS = 200
+
+
+@cache
+def library(purpose: str = "accounting by zCDP") -> Any:
+    """Load the parts of OpenDP that we use, or say which extra brings it."""
+    try:
+        import opendp.combinators
+        import opendp.domains
+        import opendp.measurements
+        import opendp.metrics
+        import opendp.mod
+    except ImportError:
+        raise MissingExtra("dp", purpose) from None
+    opendp.mod.enable_features("contrib")
+    return opendp
+
+
+def rounded_up(value: Fraction) -> float:
+    """Give the smallest number of the machine that is not below."""
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+def rounded_down(value: Fraction) -> float:
+    """Give the largest number of the machine that is not above."""
+    near = float(value)
+    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
+
+
+def sequential(*epsilons: float) -> float:
+    """Add up steps that look at the same person."""
+    return rounded_up(sum((Fraction(_spent(epsilon)) for epsilon in epsilons), Fraction(0)))
+
+
+def parallel(*epsilons: float) -> float:
+    """Take the largest of steps that each look at other people."""
+    return max((_spent(epsilon) for epsilon in epsilons), default=0.0)
+
+
+def advanced(epsilon: float, draws: int, delta: float) -> float:
+    """Give what `draws` ε-private steps spend at δ by advanced composition; for comparison."""
+    _check(epsilon, draws, delta)
+    spread = math.sqrt(2 * draws * math.log(1 / delta)) * epsilon
+    return (spread + draws * epsilon * math.expm1(epsilon)) * (1 + _SLACK)
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Give the ε that ρ-zCDP means at δ, by OpenDP's own conversion."""
+    _check(rho, 1, delta)
+    return float(_gaussian(rho)[1].epsilon(delta))
+
+
+def _gaussian(rho: float) -> tuple[float, Any]:
+    """Give a ρ that is not below the asked one, and its profile of (ε, δ).
+
+    OpenDP converts mechanisms, not numbers: a Gaussian of variance 1/(2ρ) on whole numbers has exactly ρ.
+    """
+    opendp = library()
+    space = opendp.domains.atom_domain(T="i64"), opendp.metrics.absolute_distance(T="i64")
+    scale = math.sqrt(1 / (2 * rho))
+    for _ in range(_STEPS):
+        noise = opendp.measurements.make_gaussian(*space, scale=scale)
+        if noise.map(1) >= rho:
+            return float(noise.map(1)), opendp.combinators.make_zCDP_to_approxDP(noise).map(1)
+        scale = math.nextafter(scale, 0.0)
+    raise ParameterError(f"ρ must be a number that noise can have; got {rho!r}")
+
+
+@cache
+def zcdp_share(epsilon: float, delta: float) -> float:
+    """Give the largest ρ that OpenDP's conversion allows for ε at δ; it never gives one that spends more."""
+    _check(epsilon, 1, delta)
+    tail = math.log(1 / delta)
+    low = (math.sqrt(tail + epsilon) - math.sqrt(tail)) ** 2  # ρ + 2√(ρ ln 1/δ) = ε, which is always safe
+    while zcdp_epsilon(low, delta) > epsilon:
+        low /= 2
+    high = 2 * low
+    while zcdp_epsilon(high, delta) <= epsilon:
+        low, high = high, 2 * high
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if not low < middle < high or high - low <= _SLACK * low:
+            break
+        if zcdp_epsilon(middle, delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def per_draw(
+    epsilon: float, draws: int, composition: Composition = "sequential", delta: float = 0.0
+) -> float:
+    """Give the range η that each of so many draws on one history may have, so that all spend at most ε."""
+    if composition == "sequential":
+        _check(epsilon, draws)
+        return rounded_down(Fraction(epsilon) / draws)
+    _check(epsilon, draws, delta)
+    share = zcdp_share(epsilon, delta)
+    eta = math.sqrt(8 * share / draws)
+    while Fraction(eta) ** 2 * draws > 8 * Fraction(share):
+        eta = math.nextafter(eta, 0.0)
+    return eta
+
+
+def total(eta: float, draws: int, composition: Composition = "sequential", delta: float = 0.0) -> float:
+    """Give the ε that so many draws of range η on one history spend in all; at δ, by zCDP."""
+    if composition == "sequential":
+        _check(eta, draws)
+        return rounded_up(Fraction(eta) * draws)
+    _check(eta, draws, delta)
+    return zcdp_epsilon(rounded_up(Fraction(eta) ** 2 * draws / 8), delta)
+
+
+def _spent(epsilon: float) -> float:
+    if not 0 <= epsilon < math.inf:
+        raise ParameterError(f"ε must be a number, at least 0; got {epsilon!r}")
+    return epsilon
+
+
+def _check(epsilon: float, draws: int, delta: float | None = None) -> None:
+    """Refuse what no budget can be: all bounds are open, NaN included."""
+    if not 0 < epsilon < math.inf:
+        raise ParameterError(f"ε must be a number above 0; got {epsilon!r}")
+    if draws < 1:
+        raise ParameterError(f"there must be at least 1 draw; got {draws!r}")
+    if delta is not None and not 0 < delta < 1:
+        raise ParameterError(f"δ must be between 0 and 1; got {delta!r}")

@@ -1,0 +1,159 @@
+"""What replaced queries keep of their meaning: topics of profiles, likeness, and how they read."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from querycloak.dictionary import distinct
+from querycloak.measures.on_logs import LogMeasure, NotApplicable, Pair, words_of
+
+Longs = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_TOPICS: Final = {"categories": "categories", "paper_4": "paper-4", "paper_19": "paper-19"}
+
+
+def divergences(before: npt.NDArray[Any], after: npt.NDArray[Any]) -> Floats:
+    """Give the Jensen–Shannon divergence (base 2) of each pair of rows of weights; NaN where one is empty.
+
+    Rows that are in proportion give exactly 0.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p, q = (side / side.sum(axis=1, keepdims=True) for side in (before, after))
+        parts = [np.where(a > 0, a * np.log2(2 * a / (a + b)), 0.0) for a, b in ((p, q), (q, p))]
+    total = (parts[0] + parts[1]).sum(axis=1) / 2
+    return np.asarray(np.where(np.isnan(p).any(axis=1) | np.isnan(q).any(axis=1), np.nan, total))
+
+
+class _Phrases:
+    """The concepts of a column of queries, with the row that each is of."""
+
+    def __init__(self, queries: pl.Series) -> None:
+        from querycloak.topics.concepts import Mapper, concepts_of
+
+        texts, number = distinct(queries)
+        mapped = Mapper(concepts_of()).read(texts)
+        self.sizes = np.diff(mapped.start)[number]
+        self.row = np.repeat(np.arange(number.size), self.sizes)
+        self.turn = np.arange(self.row.size) - np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
+        self.concept: Longs = mapped.concept[mapped.start[number[self.row]] + self.turn]
+
+
+class _Sides:
+    """Both logs with the people whose rows they hold: by the truth, or else by equal labels."""
+
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
+        pair.both("query")
+
+    @cached_property
+    def released_by(self) -> pl.Series:
+        """The person behind each row of the release."""
+        truth = self._pair.truth
+        if truth is not None and truth.height == self._pair.released.height:
+            return truth.sort("released_row")["original_user"]
+        self._pair.both("user")
+        return self._pair.released["user"]
+
+    def counted(self, topic: npt.NDArray[np.int32], topics: int) -> tuple[Longs, Longs]:
+        """Count each person's phrases by topic, before and after; people are those of the release."""
+        people = self.released_by.drop_nulls().unique()
+        place = pl.DataFrame({"user": people, "place": np.arange(people.len(), dtype=np.int64)})
+        sides = []
+        for who, phrases in (
+            (self._pair.original["user"], self.before),
+            (self.released_by, self.after),
+        ):
+            numbers = pl.DataFrame({"user": who}).join(place, on="user", how="left", maintain_order="left")
+            person = numbers["place"].fill_null(-1).to_numpy()[phrases.row]
+            cell = person * topics + topic[phrases.concept]
+            table = np.bincount(cell[person >= 0], minlength=people.len() * topics)
+            sides.append(table.reshape(people.len(), topics))
+        return sides[0], sides[1]
+
+    @cached_property
+    def before(self) -> _Phrases:
+        """The phrases of the original."""
+        return _Phrases(self._pair.original["query"])
+
+    @cached_property
+    def after(self) -> _Phrases:
+        """The phrases of the release."""
+        return _Phrases(self._pair.released["query"])
+
+
+class TopicLoss(LogMeasure):
+    """How far profiles by topic have moved: paper 002, equations 9 to 11."""
+
+    name = "topic_loss"
+    help = "mean Jensen–Shannon divergence of people's profiles: 16 categories, paper 002's 4 and 19 topics"
+
+    def __call__(self, pair: Pair) -> dict[str, Any]:
+        """Average over the people of the release."""
+        from querycloak.topics.concepts import concepts_of, topics_of
+
+        sides, found = _Sides(pair), {}
+        for name, wanted in _TOPICS.items():
+            topics = topics_of(concepts_of(), wanted)
+            lost = divergences(*sides.counted(topics.of, len(topics.names)))
+            known = lost[~np.isnan(lost)]
+            if not known.size:
+                raise NotApplicable("nobody has a known phrase in both logs")
+            found[name] = float(known.mean())
+        return found
+
+
+class MeaningKept(LogMeasure):
+    """How alike each phrase is to the one it replaced, by eq. 5 over WordNet."""
+
+    name = "meaning_kept"
+    help = "mean likeness (paper 002, eq. 5) of phrases to those they replaced, and the share unchanged"
+
+    def __call__(self, pair: Pair) -> dict[str, Any]:
+        """Compare phrase by phrase; needs the truth to know which replaced which."""
+        from querycloak.topics.concepts import concepts_of, space_of, topics_of
+
+        if pair.truth is None:
+            raise NotApplicable("needs the truth file")
+        pair.both("query")
+        asked = pair.original.select(pl.col("row").cast(pl.Int64), "query")
+        rows = pair.truth.sort("released_row").select(row=pl.col("original_row").cast(pl.Int64))
+        origin = rows.join(asked, on="row", how="left", maintain_order="left")["query"]
+        before, after = _Phrases(origin), _Phrases(pair.released["query"])
+        same = before.sizes == after.sizes
+        old, new = before.concept[same[before.row]], after.concept[same[after.row]]
+        if not old.size:
+            raise NotApplicable("no released query has as many known phrases as the one it came from")
+        space = space_of(concepts_of(), topics_of(concepts_of()), "sqc1")
+        kept = (space.candidates.domain[old] >= 0) & (space.candidates.domain[new] >= 0)
+        alike = space.similarities(old[kept], new[kept])
+        return {
+            "similarity": float(alike.mean()) if alike.size else float("nan"),
+            "unchanged": float((old == new).mean()),
+            "phrases": int(old.size),
+            "rows_compared": float(same.mean()),
+        }
+
+
+class Readability(LogMeasure):
+    """How much a release reads like what people type."""
+
+    name = "readability"
+    help = "share of released words that people of the log use too, and words per query before and after"
+
+    def __call__(self, pair: Pair) -> dict[str, Any]:
+        """Compare the words of both logs."""
+        before, after = pair.both("query")
+        typed, shown = words_of(before), words_of(after)
+        if not shown.len():
+            raise NotApplicable("the release has no words")
+        return {
+            "words_of_the_log": float(shown.is_in(typed.unique().implode()).mean()),  # type: ignore[arg-type]
+            "words_per_query_before": typed.len() / before.len(),
+            "words_per_query_after": shown.len() / after.len(),
+        }

@@ -1,0 +1,76 @@
+"""Two workers that share nothing but the key, each with some of the people, make the same file."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import polars as pl
+import pytest
+
+import querycloak as qc
+from querycloak import io, keys
+from querycloak.dictionary import Texts
+from querycloak.engines import local
+from querycloak.engines.pipeline import Pipeline, parse_stages
+from querycloak.engines.replay import whole
+from querycloak.log import Batch
+
+WORKERS = 2
+TEXTS = ("user", "query", "category")
+NUMBERS = ("row", "seq", "time", "blank")
+CASES = [
+    {"epsilon": "3"},
+    {"epsilon": "3", "max_queries": "4", "criterion": "sqc1", "domain": "topic"},
+    {"epsilon": "9", "prior": "microagg-semantic", "labels": "fresh", "time": "drop"},
+    {"per": "query", "rebuild": "paper"},
+]
+
+
+def work(path, settings, key, part):
+    """Do one worker's share: read the log, keep the records of its people, protect them."""
+    log = io.read(path)
+    pipeline = Pipeline(parse_stages(["dp-semantic"], settings), key, Texts())
+    batch = local.encode(next(whole(log, key)), pipeline, 0)
+    mine = batch[np.asarray(pipeline.stages[0].partition_key(batch)) % WORKERS == part]
+    released = pipeline.push(mine) + local.at_moment(pipeline.close(), len(log))
+    found = {name: np.array(getattr(released, name)) for name in NUMBERS}
+    texts = {name: getattr(pipeline.texts, name).decode(getattr(released, name)).to_list() for name in TEXTS}
+    return found | texts
+
+
+def merged(parts, pipeline):
+    """Put the shares together in the order in which one worker would have let them go."""
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in NUMBERS}
+    for name in TEXTS:
+        spelled = pl.Series([text for part in parts for text in part[name]], dtype=pl.String)
+        columns[name] = getattr(pipeline.texts, name).encode(spelled)
+    return pipeline._in_order(Batch.of(columns, pipeline.texts))
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as workers:
+        yield workers
+
+
+@pytest.mark.parametrize("settings", CASES, ids=str)
+def test_two_workers_make_the_same_file(tmp_path, pool, settings):
+    path, out = tmp_path / "log.parquet", tmp_path / "out.parquet"
+    log = qc.generate(80, seed=5, categories=True)
+    qc.write(log, str(path))
+    release = qc.protect(path, "dp-semantic", output=out, seed=9, **settings)
+    secret = keys.Secret.from_seed(9)
+    key = keys.release_key(secret, "", keys.release_name(secret, "", 0))
+    jobs = [pool.submit(work, path, settings, key, part) for part in range(WORKERS)]
+    parts = [job.result() for job in jobs]
+    assert all(len(part["row"]) for part in parts), "both workers had something to do"
+    pipeline = Pipeline(parse_stages(["dp-semantic"], settings), key, Texts())
+    batch = merged(parts, pipeline)
+    pipeline.meet(pipeline.texts.user.encode(log.frame["user"]))
+    pending = local.Pending()
+    pending.add(next(whole(io.read(path), key)))
+    frame = local.render(pipeline, batch, pending).frame
+    sha256 = io.write(frame, tmp_path / "again.parquet", io.layout_for(str(out), like=io.read(path).layout))
+    assert sha256 == release.certificate["release"]["sha256"]
