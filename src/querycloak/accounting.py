@@ -126,7 +126,7 @@ def per_draw(
     eta = math.sqrt(8 * share / draws)
     while Fraction(eta) ** 2 * draws > 8 * Fraction(share):
         eta = math.nextafter(eta, 0.0)
-    return eta
+    return max(eta, rounded_down(Fraction(epsilon) / draws))  # for few draws, plain adding allows more
 
 
 def total(eta: float, draws: int, composition: Composition = "sequential", delta: float = 0.0) -> float:
@@ -135,7 +135,8 @@ def total(eta: float, draws: int, composition: Composition = "sequential", delta
         _check(eta, draws)
         return rounded_up(Fraction(eta) * draws)
     _check(eta, draws, delta)
-    return zcdp_epsilon(rounded_up(Fraction(eta) ** 2 * draws / 8), delta)
+    plain = rounded_up(Fraction(eta) * draws)  # for few draws, adding them up says less
+    return min(plain, zcdp_epsilon(rounded_up(Fraction(eta) ** 2 * draws / 8), delta))
 
 
 def _spent(epsilon: float) -> float:

@@ -122,8 +122,8 @@ def _ed25519() -> Any:
     return ed25519
 
 
-def sign(certificate: Certificate, key_file: Path) -> Certificate:
-    """Add an Ed25519 signature over everything else in the certificate."""
+def signing_key(key_file: Path) -> Any:
+    """Read the private key that certificates are signed with."""
     kind = _ed25519()
     from cryptography.hazmat.primitives import serialization as how
 
@@ -136,6 +136,14 @@ def sign(certificate: Certificate, key_file: Path) -> Certificate:
             "the signing key is not an unencrypted Ed25519 private key in PEM form",
             hint="make one with `openssl genpkey -algorithm ed25519 -out key.pem`",
         )
+    return key
+
+
+def sign(certificate: Certificate, key_file: Path) -> Certificate:
+    """Add an Ed25519 signature over everything else in the certificate."""
+    key = signing_key(key_file)
+    from cryptography.hazmat.primitives import serialization as how
+
     public = key.public_key().public_bytes(how.Encoding.Raw, how.PublicFormat.Raw)
     value = key.sign(_unsigned_bytes(certificate))
     signature = {

@@ -53,6 +53,8 @@ class Protector(ABC):
     book_name: ClassVar[str] = ""
     #: Whether its result is a table of counts (see `counts`) instead of records; then nothing comes after it.
     table: bool = False
+    #: Whether it makes up records, with negative rows: they come from no row of the original.
+    makes_rows: ClassVar[bool] = False
     #: Whether it puts other words in the place of those that were asked, so that nothing holds for them.
     rewords: ClassVar[bool] = False
     #: Whether it draws noise from the operating system, which no seed and no secret can repeat.
@@ -135,6 +137,9 @@ class Protector(ABC):
     def book(self) -> pl.DataFrame | None:
         """Give what must be kept over releases of one source, if anything must."""
         return None
+
+    def miss_book(self) -> None:  # noqa: B027 - only budgets are shared between methods
+        """Carry on knowing that earlier releases left a book which is not here."""
 
     def open_book(self, book: pl.DataFrame) -> IntArray:
         """Carry on with what earlier releases of the source left behind; give the people in it."""

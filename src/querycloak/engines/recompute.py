@@ -14,7 +14,7 @@ from querycloak.dictionary import Texts
 from querycloak.engines import local
 from querycloak.engines.pipeline import Pipeline, Stage
 from querycloak.engines.request import Reading, Request
-from querycloak.errors import UsageError
+from querycloak.errors import DataError, UsageError
 from querycloak.guarantees import rows_text
 from querycloak.registry import METHODS
 
@@ -41,7 +41,10 @@ def check(question: Question, stages: list[Stage], document: dict[str, Any], res
     key = keys.release_key(secret, source, document["release"]["id"])
     try:
         fault = _difference(_made_again(question, stages, key), question, document)
-    except UsageError as reason:  # a file that the method reads is elsewhere: a certificate has no folders
+    except (
+        UsageError,
+        DataError,
+    ) as reason:  # a file that the method reads is elsewhere: a certificate has no folders
         result.add("release", CHECK, "not checkable", reason.message)
         return
     result.add("release", CHECK, "broken" if fault else "kept", fault)

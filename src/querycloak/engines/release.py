@@ -23,10 +23,11 @@ from querycloak.engines.audit import Audited
 from querycloak.engines.pipeline import Pipeline
 from querycloak.engines.request import Reading, Request
 from querycloak.engines.state import SourceState
-from querycloak.errors import BrokenPromise, UsageError
+from querycloak.errors import BrokenPromise, Refused, UsageError
 from querycloak.guarantees import numbered
 from querycloak.keys import Secret
 from querycloak.log import CANONICAL, COUNTS
+from querycloak.registry import METHODS
 
 
 @dataclass
@@ -115,10 +116,30 @@ def _plan(request: Request) -> _Plan:
         raise UsageError(
             "a `budget` is for all releases of a source, and no source is named", hint="use `--source NAME`"
         )
+    _check_targets(request)
     state, source = SourceState.of(request.source, request.state), request.source or ""
     secret, earlier = Secret.choose(request.seed, request.secret_file), len(state.earlier) if state else 0
     name = keys.release_name(secret, source, earlier)
     return _Plan(secret, state, earlier, name, keys.release_key(secret, source, name))
+
+
+def _check_targets(request: Request) -> None:
+    """Find out what would stop a release at its end before anything is spent or entered."""
+    kept = [s.method for s in request.stages if METHODS.get(s.method).wants_alone]
+    if request.keep and kept:
+        raise Refused(
+            f"`--keep` passes a column on as it is, and `{kept[0]}` promises what no such column keeps",
+            hint="leave out `--keep`",
+        )
+    targets = [request.truth] if request.truth is not None else []
+    if request.output != "-":
+        output = Path(request.output)
+        targets += [certificate.path_of(output), certificate.private_path_of(output)]
+    for target in targets:
+        if target.is_dir() or not target.absolute().parent.is_dir():
+            raise UsageError("a file to be written has no folder, or is one", hint="make the folder first")
+    if request.sign is not None:
+        certificate.signing_key(request.sign)
 
 
 def _certify(

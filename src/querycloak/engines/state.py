@@ -29,7 +29,6 @@ class SourceState:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.ledger = Ledger(self._folder)
         self.earlier = self.ledger.of_source(source)
-        self._incomplete: set[str] = set()
         self._lock: int | None = None
 
     @classmethod
@@ -66,14 +65,8 @@ class SourceState:
             if path.exists():
                 pipeline.meet(protector.open_book(self._read(path, stage)))
             elif protector.book_name and self._was_released(protector.book_name):
-                self._incomplete.add(protector.book_name)  # a book begun now would lack what was spent before
-                if not stage.settings.budget:
-                    continue
-                raise Refused(
-                    "what people have spent in earlier releases of this source is not here",
-                    hint="give the `--state` of the earlier release",
-                )
-            elif self._was_released(stage.method):
+                protector.miss_book()
+            elif not protector.book_name and self._was_released(stage.method):
                 raise Refused(
                     f"this source was released with `{stage.method}` before, and its book is not here: "
                     "groups drawn anew over the same people would meet in their authors",
@@ -104,7 +97,10 @@ class SourceState:
             book = pl.read_parquet(path)
         except (OSError, pl.exceptions.PolarsError):
             raise DataError(f"the book of `{stage.method}` cannot be read") from None
-        kept = json.loads(path.with_suffix(".json").read_text("utf-8"))
+        try:
+            kept = json.loads(path.with_suffix(".json").read_text("utf-8"))
+        except (OSError, ValueError):
+            raise DataError(f"the book of `{stage.method}` cannot be read") from None
         now = {name: stage.settings.as_dict()[name] for name in kept}
         if kept != now:
             raise Refused(
@@ -117,7 +113,7 @@ class SourceState:
         """Keep the books for the next release."""
         for stage, protector in zip(stages, pipeline, strict=True):
             book = protector.book()
-            if book is None or protector.book_name in self._incomplete:
+            if book is None:
                 continue
             buffer = std_io.BytesIO()
             book.write_parquet(buffer)

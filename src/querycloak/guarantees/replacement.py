@@ -23,9 +23,14 @@ def audits(words: Words | None, limit: int | None, time: str) -> tuple[Audit, ..
         Audit("times are empty or whole hours", _whole_hours if time == "coarsen" else _no_times),
         Audit("the category is that of the first concept shown", _categories_fit(words)),
     ]
+    found.append(Audit("replacements are drawn as promised", _unseen))
     if limit is not None:
         found.append(Audit(f"no label shows more than {limit} concepts", _at_most(limit, words is not None)))
     return tuple(found)
+
+
+def _unseen(evidence: Evidence) -> str:
+    raise NotCheckable("one release cannot show how likely others were; the secret makes every draw again")
 
 
 def _listed(evidence: Evidence) -> pl.LazyFrame:

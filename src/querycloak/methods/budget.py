@@ -7,14 +7,13 @@ import numpy.typing as npt
 import polars as pl
 
 from querycloak.dictionary import Dictionary
-from querycloak.errors import Refused
+from querycloak.errors import DataError, Refused
 from querycloak.log import IntArray
 
 Floats = npt.NDArray[np.float64]
 
 #: Sums of floats may be that much off before a budget counts as overspent.
 _ROUNDING = 1e-9
-_LEAVE_OUT = ", or leave them out with `overspent=drop`"
 OVERSPENT = "the person's budget is spent"
 
 
@@ -22,13 +21,14 @@ class Spending:
     """By user code: what each has spent before this release. Histories are disjoint, so each has her own.
 
     `everybody` is what anyone may have spent at most: the sum over all releases so far, whoever was in them;
-    none, if only somebody's searches could tell. `delta` is the sum of the chances that releases fail with.
+    none, if only somebody's searches could tell. `delta` is the sum of the chances that releases fail with;
+    none, if an earlier release's book is missing: then nobody knows what is left.
     """
 
     def __init__(self, limit: float, users: Dictionary) -> None:
         self.limit = limit
         self.everybody: float | None = 0.0
-        self.delta = 0.0
+        self.delta: float | None = 0.0
         self._users = users
         self._before = np.zeros(0)
 
@@ -50,18 +50,34 @@ class Spending:
             return np.full(users.size, np.inf)
         return np.maximum(self.limit - self.before(users), 0) * (1 + _ROUNDING)
 
-    def refuse(self, users: IntArray, wanted: float, way_out: str = _LEAVE_OUT) -> None:
+    def refuse(self, users: IntArray, way_out: str) -> None:
         """Say that a release is one too many, and what is left; no user is named."""
         left = float(np.maximum(self.limit - self.before(users), 0).min(initial=self.limit))
         raise Refused(
             f"people of this log have as little as {left:g} left of their budget of {self.limit:g}, "
-            f"and this release would spend {wanted:g} of it",
-            hint="lower `epsilon`" + way_out,
+            "and this release would spend more than that",
+            hint=way_out,
         )
+
+    def miss(self) -> None:
+        """Note that what was spent before is not known; with a limit, nothing can be spent then."""
+        self.everybody = self.delta = None
+        if self.limit:
+            raise Refused(
+                "what people have spent in earlier releases of this source is not here",
+                hint="give the `--state` of the earlier release",
+            )
 
     def after(self, worst: float | None) -> float | None:
         """Give what anyone may have spent at most after a release that costs so much at worst."""
-        return None if worst is None or self.everybody is None else round(self.everybody + worst, 9)
+        if worst is None or self.everybody is None:
+            return None
+        total = self.everybody + worst
+        return round(min(total, max(self.everybody, self.limit)) if self.limit else total, 9)
+
+    def delta_after(self, delta: float) -> float | None:
+        """Give the chance that any release so far fails with, after one more."""
+        return None if self.delta is None else self.delta + delta
 
     def book(self, users: IntArray, amount: Floats, worst: float | None, delta: float = 0.0) -> pl.DataFrame:
         """Give what everyone has spent after this release; the line of no user stands for everybody."""
@@ -72,15 +88,19 @@ class Spending:
         who = np.flatnonzero(after > 0)
         people = pl.DataFrame({"user": self._users.decode(who), "spent": after[who]}).sort("user")
         nobody = pl.DataFrame(
-            {"user": [None], "spent": [self.after(worst)], "delta": [self.delta + delta]},
+            {"user": [None], "spent": [self.after(worst)], "delta": [self.delta_after(delta)]},
             schema={"user": pl.String, "spent": pl.Float64, "delta": pl.Float64},
         )
         return pl.concat([nobody, people], how="diagonal")
 
     def open(self, book: pl.DataFrame) -> None:
         """Carry on with what earlier releases spent."""
-        everybody = book.row(by_predicate=pl.col("user").is_null(), named=True)
-        self.everybody, self.delta = everybody["spent"], everybody["delta"]
+        everybody = book.filter(pl.col("user").is_null())
+        if everybody.height != 1:
+            raise DataError("the book of budgets is damaged")
+        self.everybody, self.delta = everybody["spent"][0], everybody["delta"][0]
+        if self.delta is None:
+            self.miss()
         people = book.drop_nulls("user")
         users = self._users.encode(people["user"])
         self._before = np.zeros(int(users.max(initial=-1)) + 1)

@@ -110,6 +110,7 @@ class DpHistogram(Protector):
             0.0,
             kind=float,
             at_least=0,
+            at_most=1e6,
             help="what a person may spend in all releases of a source; 0: no limit",
         )
         labels: str = labels_setting()  # type: ignore[assignment]
@@ -218,8 +219,13 @@ class DpHistogram(Protector):
         people = np.flatnonzero(self._met)
         amount = np.full(people.size, self.settings.epsilon)
         if not self._spending.fits(people, amount).all():
-            self._spending.refuse(people, self.settings.epsilon, "")
+            self._spending.refuse(people, "lower `epsilon`")
         bins = self._bins()
+        if not bins.height:
+            raise ParameterError(
+                "DpHistogram: no concept is left to be counted",
+                hint="check `root`, `topics` and `only_topics`",
+            )
         owners = people if self.settings.by == "history" else np.zeros(1, np.int64)
         self._check_size(bins.height * owners.size)
         exact = self._table(owners, bins)
@@ -285,6 +291,10 @@ class DpHistogram(Protector):
         """Give what everyone has spent by now."""
         people = np.flatnonzero(self._met)
         return self._spending.book(people, np.full(people.size, self.settings.epsilon), self.settings.epsilon)
+
+    def miss_book(self) -> None:
+        """Carry on knowing that earlier releases left a book which is not here."""
+        self._spending.miss()
 
     def open_book(self, book: pl.DataFrame) -> IntArray:
         """Carry on with what earlier releases spent."""

@@ -29,10 +29,12 @@ from querycloak.topics.concepts.field import Field
 from querycloak.topics.concepts.sharing import stretches
 from querycloak.topics.concepts.space import LARGEST_EPSILON
 
-UNMAPPED = "no phrase of it is known"
+UNMAPPED = "no phrase of it is known, or none in the domain"
 ALL_USED = "all of the person's draws are used"
 Floats = npt.NDArray[np.float64]
 _MANY = 1 << 60
+_WAY_OUT = "lower `epsilon`, or leave them out with `overspent=drop`"
+_LEAST_SHARE = 1e-9  # of epsilon for a draw: less cannot be told from nothing
 
 
 class DpSemantic(Protector):
@@ -113,12 +115,14 @@ class DpSemantic(Protector):
             kind=int,
             at_least=1,
             also=("own",),
+            at_most=10**9,
             help="phrases of a person, each with its share of `epsilon` at once; `own`: as many as she has",
         )
         budget: float = setting(
             0.0,
             kind=float,
             at_least=0,
+            at_most=1e6,
             help="what a person may spend in all releases of a source; 0: no limit",
         )
         overspent: str = setting(
@@ -164,6 +168,15 @@ class DpSemantic(Protector):
                     "DpSemantic: `prior` needs to see whole histories",
                     hint="leave out `max_queries` and `per=query`",
                 )
+            if self.domain_topics and self.domain != "topic":
+                raise ParameterError(
+                    "DpSemantic: `domain_topics` are the domains of `domain=topic`", hint="set both, or none"
+                )
+            if self.max_queries != "own" and self.epsilon / int(self.max_queries) < _LEAST_SHARE:
+                raise ParameterError(
+                    "DpSemantic: too little of `epsilon` is left for each of so many `max_queries`",
+                    hint="raise `epsilon` or lower `max_queries`",
+                )
             if self.per == "query" and self.composition != "sequential":
                 raise ParameterError(
                     "DpSemantic: `per=query` spends `epsilon` for each phrase, however it is added up",
@@ -207,6 +220,15 @@ class DpSemantic(Protector):
             audits=audits(self._field.spoken if s.rebuild == "none" else None, limit, s.time),
         )
 
+    def prepare(self) -> None:
+        """Refuse domains that hide nothing, before a long log is read."""
+        sizes = np.diff(self._field.space.candidates.members_start)
+        if self.settings.domain == "topic" and int(sizes.min()) < 2:
+            raise ParameterError(
+                "DpSemantic: a topic has only one concept, so its phrases would be shown as they are",
+                hint="leave that topic out of the list, or use `domain=all`",
+            )
+
     def partition_key(self, batch: Batch) -> IntArray:
         """Keep all records of a person together."""
         return batch.user
@@ -236,7 +258,7 @@ class DpSemantic(Protector):
         people = np.unique(held.user)
         fits = self._spending.fits(people, np.full(people.size, self.settings.epsilon))
         if not fits.all() and self.settings.overspent == "refuse":
-            self._spending.refuse(people, self.settings.epsilon)
+            self._spending.refuse(people, _WAY_OUT)
         stays = np.isin(held.user, people[fits])
         self.drop(held.row[~stays], OVERSPENT)
         held = held[stays]
@@ -265,7 +287,7 @@ class DpSemantic(Protector):
         taken = admit(batch.user, need, self._draws, np.minimum(most, affordable))
         allowed = admit(batch.user, need, used, most)
         if (allowed & ~taken).any() and self.settings.overspent == "refuse":
-            self._spending.refuse(np.unique(batch.user[allowed & ~taken]), self.settings.epsilon)
+            self._spending.refuse(np.unique(batch.user[allowed & ~taken]), _WAY_OUT)
         self.drop(batch.row[~allowed & ~taken], ALL_USED)
         self.drop(batch.row[allowed & ~taken], OVERSPENT)
         self._amount = self._spent(self._draws)
@@ -343,7 +365,7 @@ class DpSemantic(Protector):
         """
         s, space = self.settings, self._field.space
         found: dict[str, Any] = {
-            "unit": "history",
+            "unit": "history" if s.per == "history" else "phrase",
             "domain": s.root or ("WordNet's nouns" if not s.taxonomy else Path(s.taxonomy).name),
             "domains": space.domains,
             "smallest_domain": int(np.diff(space.candidates.members_start).min()),
@@ -357,7 +379,7 @@ class DpSemantic(Protector):
             "epsilon": s.epsilon,
             "per": s.per,
             "delta": self._delta,
-            "delta_of_all_releases": self._spending.delta + self._delta,
+            "delta_of_all_releases": self._spending.delta_after(self._delta),
             "spent_by_anyone_at_most": self._spending.after(self._most),
             "budget": s.budget or None,
         }
@@ -369,6 +391,8 @@ class DpSemantic(Protector):
     @property
     def _most(self) -> float | None:
         """What this release may cost anyone; with `per=query`, only the longest history could tell."""
+        if self.settings.rebuild == "paper":
+            return None
         if self.settings.per == "history":
             return self.settings.epsilon
         most = self.settings.max_queries
@@ -377,7 +401,14 @@ class DpSemantic(Protector):
     def book(self) -> pl.DataFrame:
         """Give what everyone has spent by now."""
         users = np.flatnonzero(self._amount > 0)
-        return self._spending.book(users, self._amount[users], self._most, self._delta)
+        amount = self._amount[users]
+        if self.settings.rebuild == "paper":  # no promise: as if all that there is were spent
+            amount = np.full(users.size, np.inf)
+        return self._spending.book(users, amount, self._most, self._delta)
+
+    def miss_book(self) -> None:
+        """Carry on knowing that earlier releases left a book which is not here."""
+        self._spending.miss()
 
     def open_book(self, book: pl.DataFrame) -> IntArray:
         """Carry on with what earlier releases spent; whoever is not in this log is not in its truth."""
@@ -421,9 +452,14 @@ def _limits(s: DpSemantic.Settings) -> tuple[str, ...]:
         "how many searches, phrases and clicked rows a person has"
         + (", and in which hours" if s.time == "coarsen" else ""),
         "that searches were left out because no phrase of them is known",
+        "that two searches of the same second had the same words: they share one draw",
         "conclusions from what all people have in common",
         "several accounts of one person, which each have their own budget",
     ]
+    if s.root:
+        limits.insert(0, "that a search was about something below `root`: all others are left out")
+    if s.overspent == "drop" and s.budget:
+        limits.append("who was in earlier releases: people whose budget is spent are left out")
     if s.max_queries != "own" or s.per == "query":
         limits.append("the order of searches, which leave as they come")
     if s.domain == "topic":

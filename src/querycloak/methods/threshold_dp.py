@@ -105,7 +105,13 @@ class ThresholdDp(Protector):
             at_most=100_000,
             help="searches of each person that count, the first ones",
         )
-        K: int = setting(170, kind=int, at_least=1, help="a query is shown if its noisy count is above this")
+        K: int = setting(
+            170,
+            kind=int,
+            at_least=1,
+            at_most=10**12,
+            help="a query is shown if its noisy count is above this",
+        )
         b: float = setting(
             10.0, kind=float, at_least=0.01, at_most=1e6, help="scale of the noise that decides what is shown"
         )
@@ -116,6 +122,7 @@ class ThresholdDp(Protector):
             0.0,
             kind=float,
             at_least=0,
+            at_most=1e6,
             help="what a person may spend in all releases of a source, a history exchanged; 0: no limit",
         )
         output: str = setting(
@@ -226,7 +233,7 @@ class ThresholdDp(Protector):
         """Draw the noise, once: which queries pass, and what count each of them shows."""
         people = np.flatnonzero(self._seen)
         if self.table and not self._spending.fits(people, np.full(people.size, self._exchanged)).all():
-            self._spending.refuse(people, self._exchanged, "")
+            self._spending.refuse(people, "raise `b` and `b_q`, or lower `d`")
         queries = np.flatnonzero(self._asked)
         noisy = noise.add_laplace(self._asked[queries], self.settings.b)
         passed = queries[noisy > self.settings.K]
@@ -247,13 +254,17 @@ class ThresholdDp(Protector):
     def _delta_exchanged(self) -> float:
         return 2 * delta_of(self.settings.d, self.settings.K, self.settings.b)
 
-    def book(self) -> pl.DataFrame | None:
-        """Give what everyone has spent by now."""
-        if not self.table:
-            return None
+    def book(self) -> pl.DataFrame:
+        """Give what everyone has spent by now: all there is, if `output=log` promises nothing."""
         people = np.flatnonzero(self._seen)
+        if not self.table:
+            return self._spending.book(people, np.full(people.size, np.inf), None)
         cost = np.full(people.size, self._exchanged)
         return self._spending.book(people, cost, self._exchanged, self._delta_exchanged)
+
+    def miss_book(self) -> None:
+        """Carry on knowing that earlier releases left a book which is not here."""
+        self._spending.miss()
 
     def open_book(self, book: pl.DataFrame) -> IntArray:
         """Carry on with what earlier releases spent."""
@@ -266,7 +277,7 @@ class ThresholdDp(Protector):
             return {}
         return {
             "spent_by_anyone_at_most": self._spending.after(self._exchanged),
-            "delta_of_all_releases": self._spending.delta + self._delta_exchanged,
+            "delta_of_all_releases": self._spending.delta_after(self._delta_exchanged),
             "budget": self.settings.budget or None,
         }
 

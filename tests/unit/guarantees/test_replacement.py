@@ -11,7 +11,7 @@ from querycloak.guarantees.replacement import audits
 
 KNOWN = {"dog": "Home/Pets", "cat": "Home/Pets", "bill of rights": "Society/Law"}
 HOUR = 3_600_000_000
-WORDS, CLICKS, TIMES, CATEGORY = range(4)
+WORDS, CLICKS, TIMES, CATEGORY, DRAWS = range(5)
 
 
 def shown(*rows):
@@ -30,7 +30,9 @@ GOOD = [
 
 def findings(release, limit=None, time="coarsen", words=lambda: KNOWN, **more):
     evidence = Evidence(release.lazy(), **more)
-    return [audit(evidence) for audit in audits(words, limit, time)]
+    found = [audit(evidence) for audit in audits(words, limit, time)]
+    assert found[DRAWS].verdict == "not checkable", "no single release can show how it was drawn"
+    return found[:DRAWS] + found[DRAWS + 1 :]
 
 
 def test_a_good_release_passes():

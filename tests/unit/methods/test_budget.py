@@ -60,7 +60,7 @@ def test_a_release_past_the_budget_is_refused_and_says_what_is_left(release, tmp
         release(ZAN, BAR)
     assert caught.value.exit_status == 2
     assert "as little as 2 left of their budget of 10" in caught.value.message
-    assert "would spend 4" in caught.value.message
+    assert "would spend more" in caught.value.message
     assert "zanzibar" not in str(caught.value)
     assert "walrus" not in str(caught.value)
     assert book(tmp_path) == before == {None: 8.0, "zanzibarann": 8.0, "zanzibarbob": 8.0}
@@ -78,7 +78,9 @@ def test_new_people_have_their_own_budget(release, tmp_path):
     for _ in range(2):
         release(ZAN)
     assert len(release(BAR).log) == 1
-    assert book(tmp_path) == {None: 12.0, "zanzibarann": 8.0, "zanzibarbob": 4.0}
+    assert book(tmp_path) == {None: 10.0, "zanzibarann": 8.0, "zanzibarbob": 4.0}, (
+        "nobody spends past the budget"
+    )
     with pytest.raises(Refused):
         release(ZAN, BAR)
 
@@ -110,7 +112,7 @@ def test_a_stream_stops_where_the_budget_ends(release, tmp_path):
         release(*many, max_queries=8, budget=1.0)
     found = release(*many, BAR, max_queries=8, budget=1.0, overspent="drop")
     assert found.report.reasons["dp-semantic"] == {OVERSPENT: 6, ALL_USED: 1}
-    assert book(tmp_path) == {None: 4.0, "zanzibarann": 1.0, "zanzibarbob": 0.5}
+    assert book(tmp_path) == {None: 1.0, "zanzibarann": 1.0, "zanzibarbob": 0.5}
 
 
 def test_a_record_leaves_or_is_dropped_but_never_both(release):
@@ -229,7 +231,7 @@ def test_books_add_up(spent, limit):
         exact[user] = exact.get(user, 0.0) + amount
     if kept is not None:
         found = dict(kept.select("user", "spent").rows())
-        assert found.pop(None) == pytest.approx(sum(amount for _, amount in spent))
+        assert found.pop(None) == pytest.approx(min(sum(amount for _, amount in spent), limit))
         assert found == pytest.approx({f"u{user}": total for user, total in exact.items()})
 
 
