@@ -1,4 +1,4 @@
-"""How many people can be recognised by what their released histories have in common with the originals."""
+"""What released histories still have in common with the originals, and how many people that gives away."""
 
 from __future__ import annotations
 
@@ -48,3 +48,24 @@ def _share(place: int, history: Counter[Hashable], holders: Holders) -> float:
     best = max(common.values(), default=0)
     tied = sum(number == best for number in common.values())
     return 1.0 / tied if best and common[place] == best else 0.0
+
+
+def semantic_remain(original: Sequence[str], released: Sequence[str], level: int) -> float:
+    """Give the share of a history's categories at a level that are still there: SRP of paper 003, 0 to 1.
+
+    Both are sequences of category paths, one for each query (or several). Paths are cut at `level`; shorter
+    ones have nothing at that level and do not count. A category counts as often as both have it. `nan` when
+    no path of the original reaches the level.
+
+    >>> semantic_remain(["Arts/Music", "Arts/Film", "Games"], ["Arts/Music", "Games/Chess"], level=2)
+    0.5
+    """
+    if level < 1:
+        raise ValueError("level must be at least 1")
+    before, after = (Counter(_at_level(side, level)) for side in (original, released))
+    return (before & after).total() / before.total() if before else float("nan")
+
+
+def _at_level(paths: Sequence[str], level: int) -> list[str]:
+    names = (path.split("/") for path in paths)
+    return ["/".join(parts[:level]) for parts in names if len(parts) >= level]

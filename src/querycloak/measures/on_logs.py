@@ -40,6 +40,14 @@ class Pair:
             sides.append(frame[column].drop_nulls())
         return sides[0], sides[1]
 
+    def behind(self) -> pl.Series:
+        """Give the user whom each released row's label stands for: by the truth where labels are fresh."""
+        if self.truth is None or "label_user" not in self.truth.columns:
+            return self.released["user"]
+        rows = self.released.select("row").cast(pl.Int64)
+        known = self.truth.select(pl.col("released_row").cast(pl.Int64).alias("row"), "label_user")
+        return rows.join(known, on="row", how="left", maintain_order="left")["label_user"]
+
 
 class LogMeasure(ABC):
     """One measure of two logs: a number, or several by name."""
@@ -181,7 +189,7 @@ class ProfileLoss(LogMeasure):
         people, paths = Dictionary(), Dictionary()
         sides = [
             profiles.Records(people.encode(user), paths.encode(frame["category"]))
-            for frame, user in ((pair.original, pair.original["user"]), (pair.released, self._behind(pair)))
+            for frame, user in ((pair.original, pair.original["user"]), (pair.released, pair.behind()))
         ]
         tree = profiles.Tree.of(paths.texts().to_list())
         found = profiles.loss_of_records(tree, len(people.texts()), *sides)
@@ -190,15 +198,6 @@ class ProfileLoss(LogMeasure):
                 "no label of the release is a user of the original; fresh ones need the truth"
             )
         return found
-
-    @staticmethod
-    def _behind(pair: Pair) -> pl.Series:
-        """Give the user whom each released row's label stands for."""
-        if pair.truth is None or "label_user" not in pair.truth.columns:
-            return pair.released["user"]
-        rows = pair.released.select("row").cast(pl.Int64)
-        known = pair.truth.select(pl.col("released_row").cast(pl.Int64).alias("row"), "label_user")
-        return rows.join(known, on="row", how="left", maintain_order="left")["label_user"]
 
 
 class Delay(LogMeasure):
