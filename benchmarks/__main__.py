@@ -85,6 +85,13 @@ def dp(scale: float) -> Any:
     return bench.measure(scale)
 
 
+def microagg_kernels(scale: float) -> Any:
+    """Group people by meaning, exactly and by blocks, beside a general MDAV."""
+    from benchmarks import microagg_kernels as bench
+
+    return bench.measure(scale)
+
+
 def start_up(scale: float) -> Any:
     """Import the package and print the help, five times each; the best counts."""
     import time
@@ -112,6 +119,7 @@ BENCHMARKS: tuple[Callable[[float], Any], ...] = (
     live,
     km,
     dp,
+    microagg_kernels,
 )
 
 

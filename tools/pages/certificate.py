@@ -73,6 +73,7 @@ TRUTH = (
 )
 
 #: Columns that only some releases' truth has.
+MADE_UP = (("made_up", "with methods that make up records: whether this row is one of them"),)
 MORE_TRUTH = (
     ("original_label", "with fresh labels: the label that stands for who asked"),
     ("label_user", "with fresh labels: the user for whom the label of the row stands"),
@@ -130,5 +131,7 @@ def page() -> str:
         "## The truth file",
         "`protect --truth FILE` writes Parquet, mode 0600. With it, anyone can undo the release: it is for "
         "evaluation and audit, never for publication.",
-        table(("column", "meaning"), [(f"`{name}`", meaning) for name, meaning in TRUTH + MORE_TRUTH]),
+        table(
+            ("column", "meaning"), [(f"`{name}`", meaning) for name, meaning in TRUTH + MORE_TRUTH + MADE_UP]
+        ),
     )

@@ -59,7 +59,9 @@ class Answers:
         """Line the truth up with the rows of a release."""
         truth = aligned(release, truth)
         label = truth["original_label" if "original_label" in truth.columns else "original_user"]
-        author = _codes(truth["original_user"])
+        author = _codes(truth["original_user"]).copy()
+        if "made_up" in truth.columns:
+            author[truth["made_up"].to_numpy()] = -1  # nobody wrote what a method made up
         who = (release["released_row"].cast(pl.Int64).to_numpy(), truth["original_user"], label, author)
         labels = (
             release.get_column("user", default=None),

@@ -46,7 +46,8 @@ def audit(
     """Test the promise of each stage on the final release, with whatever evidence there is."""
     parts = []
     rewritten, table = _rewrite(stages), is_table(stages)
-    whole = Evidence(release, original, truth, rewritten=rewritten, table=table, spell=spell)
+    made = any(METHODS.get(stage.method).makes_rows for stage in stages)
+    whole = Evidence(release, original, truth, rewritten=rewritten, makes_rows=made, table=table, spell=spell)
     for place, stage in enumerate(stages):
         later = tuple(after.method for after in stages[place + 1 :])
         promise = stage.build(_NO_KEY, place, Texts()).promise()

@@ -145,7 +145,24 @@ class Rows:
 
 
 def render(pipeline: Pipeline, batch: Batch, pending: Pending) -> Released:
-    """Spell out released records: what methods rewrote from the batch, the rest from the input."""
+    """Spell out released records: what methods rewrote from the batch, the rest from the input.
+
+    Records that a method made up (their row is negative) have nothing but what is in the batch.
+    """
+    made = batch.row < 0
+    if not made.any():
+        return _rendered(pipeline, batch, pending)[0]
+    real, which = _rendered(pipeline, batch[~made], pending)
+    fresh = _made_up(pipeline, batch[made], real)
+    place = np.flatnonzero(~made)
+    order = np.argsort(np.concatenate([place[which], np.flatnonzero(made)]), kind="stable")
+    frame, truth = (
+        pl.concat([a, b])[order] for a, b in ((real.frame, fresh.frame), (real.truth, fresh.truth))
+    )
+    return Released(frame, truth)
+
+
+def _rendered(pipeline: Pipeline, batch: Batch, pending: Pending) -> tuple[Released, IntArray | slice]:
     source, which = pending.take(batch.row)
     batch = batch if isinstance(which, slice) else batch[which]
     columns = [name for name in source.columns if name != "row"]
@@ -154,6 +171,23 @@ def render(pipeline: Pipeline, batch: Batch, pending: Pending) -> Released:
         _spelled(batch, name) for name in sorted(pipeline.rewrites & set(columns))
     )
     pending.forget(batch.row)
+    return Released(_blanked(frame, batch, pipeline.empties), truth), which
+
+
+def _made_up(pipeline: Pipeline, batch: Batch, like: Released) -> Released:
+    """Spell out records of which the batch is all there is; columns that it does not have are empty."""
+    known: dict[str, pl.Series] = {n: _spelled(batch, n) for n in CANONICAL if n in like.frame.columns}
+    nothing = pl.Series([None]).new_from_index(0, len(batch))
+    frame = pl.DataFrame(
+        {name: known.get(name, nothing).cast(kind) for name, kind in like.frame.schema.items()}
+    )
+    people = pipeline.behind(batch.user)
+    told = {"original_user": people, "released_after": pl.Series(batch.seq), "label_user": people}
+    told["original_label"] = pipeline.texts.user.decode(batch.user)
+    told["made_up"] = pl.Series([True]).new_from_index(0, len(batch))
+    truth = pl.DataFrame(
+        {name: told.get(name, nothing).cast(kind) for name, kind in like.truth.schema.items()}
+    )
     return Released(_blanked(frame, batch, pipeline.empties), truth)
 
 
@@ -164,6 +198,8 @@ def _truth(pipeline: Pipeline, source: pl.DataFrame, batch: Batch) -> pl.DataFra
     if fresh and not any(stage.has_parts for stage in pipeline):
         known["original_label"] = pipeline.spelled_labels(source["user"])
         known["label_user"] = pipeline.behind(batch.user)
+    if any(stage.makes_rows for stage in pipeline):
+        known["made_up"] = pl.Series([False]).new_from_index(0, len(batch))
     for stage in pipeline:
         if hasattr(stage, "cohort_of") and getattr(stage.settings, "scope", "source") == "source":
             users = pipeline.texts.user.encode(source["user"])

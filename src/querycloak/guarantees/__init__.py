@@ -58,7 +58,8 @@ class Evidence:
     file of `protect --truth`. `later` and `earlier` name the methods that ran after and before the
     audited one;
     `rewritten` says that some method of the release may show other queries than were asked, and
-    `rewritten_later` that one of the later ones may (`reworded_later`: with words of its own). `table` says
+    `rewritten_later` that one of the later ones may (`reworded_later`: with words of its own);
+    `makes_rows` that some method may show rows that come from none of the original. `table` says
     that the release is a table of counts, whose rows are no records. What one audit works out is kept in
     `memo` for the next.
     """
@@ -71,6 +72,7 @@ class Evidence:
     rewritten: bool = False
     rewritten_later: bool = False
     reworded_later: bool = False
+    makes_rows: bool = False
     table: bool = False
     spell: Callable[[], pl.LazyFrame] | None = field(default=None, repr=False, compare=False)
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)

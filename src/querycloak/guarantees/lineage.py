@@ -15,7 +15,12 @@ def faults(rows: pl.LazyFrame, what: str) -> str:
 
 
 def _nothing_made_up(evidence: Evidence) -> str:
-    return faults(evidence.traced.filter(pl.col("place") < 0), "come from no row of the original")
+    strange = pl.col("place") < 0
+    if evidence.makes_rows:  # the truth says which: those have no row at all
+        strange &= pl.col("original_row").is_not_null()
+        if evidence.traced.select(pl.col("original_row").is_null().all()).collect().item():
+            raise NotCheckable("a method of this release made up all of its rows")
+    return faults(evidence.traced.filter(strange), "come from no row of the original")
 
 
 def _nothing_twice(evidence: Evidence) -> str:
@@ -31,8 +36,9 @@ def _queries_unchanged(evidence: Evidence) -> str:
     asked = evidence.asked["query"].to_numpy()
     shown = evidence.traced.select("place", "query").collect()
     place, query = (shown[name].to_numpy() for name in ("place", "query"))
-    other = asked[place] != query if asked.size else np.ones(place.size, np.bool_)
-    return faults(evidence.traced.filter(pl.Series(other | (place < 0))), "show another query than was asked")
+    strange = np.full(place.size, not evidence.makes_rows)  # rows that come from nowhere were never asked
+    other = np.where(place >= 0, asked[place] != query, strange) if asked.size else strange
+    return faults(evidence.traced.filter(pl.Series(other)), "show another query than was asked")
 
 
 NOTHING_MADE_UP = Audit("every released row comes from a row of the original", _nothing_made_up, True)

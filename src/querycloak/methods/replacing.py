@@ -29,8 +29,9 @@ class Slots(NamedTuple):
 class Reader:
     """Knows what each query code means; reads a query when its code first comes."""
 
-    def __init__(self, field: Field, texts: Texts) -> None:
+    def __init__(self, field: Field, texts: Texts, *, all_concepts: bool = False) -> None:
         self._field = field
+        self._all = all_concepts  # or only those that can be drawn
         self._texts = texts
         self._begin = np.zeros(0, np.int64)  # by query code: where its concepts stand, -1 if not yet read
         self._size = np.zeros(0, np.int64)
@@ -48,7 +49,11 @@ class Reader:
         if not new.size:
             return
         mapped = self._field.mapper.read(self._texts.query.decode(new))
-        inside = self._field.space.candidates.domain[mapped.concept] >= 0
+        inside = (
+            np.ones(len(mapped.phrases), np.bool_)
+            if self._all
+            else self._field.space.candidates.domain[mapped.concept] >= 0
+        )
         start = np.concatenate([[0], np.cumsum(inside)])[mapped.start]
         self._begin[new] = self._concept.size + start[:-1]
         self._size[new] = np.diff(start)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property, wraps
 from pathlib import Path
 from threading import RLock
-from typing import ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,13 @@ from querycloak.topics.terms import IntArray
 _lock = RLock()
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Placed(NamedTuple):
+    """A tree of categories, and the node that each concept belongs to."""
+
+    tree: Taxonomy
+    node: IntArray
 
 
 def once(make: Callable[P, T]) -> Callable[P, T]:
@@ -45,6 +52,8 @@ class Concepts:
     concept is said by the first of its phrases that means it and nothing else; one that has none is
     never said, since a reader would take it for another.
     """
+
+    placed: Placed
 
     def __init__(
         self,
@@ -160,7 +169,9 @@ def wordnet_concepts() -> Concepts:
     """WordNet's nouns. A phrase means the first of its senses, as WordNet orders them: the commonest."""
     graph, tree = wordnet_graph(), load()
     paths = [tree.paths[node] for node in graph.node.tolist()]
-    return Concepts(graph.parents, list(graph.named()), paths, graph.find)
+    found = Concepts(graph.parents, list(graph.named()), paths, graph.find)
+    found.placed = Placed(tree, graph.node)
+    return found
 
 
 def concepts_of(taxonomy: str | Path | None = None) -> Concepts:
@@ -181,7 +192,9 @@ def of_tree(tree: Taxonomy) -> Concepts:
     """Take the categories of a tree as concepts; they are said by their names, or else by their terms."""
     flat = tree.parent[1:].astype(np.int32)
     start = np.concatenate([[0], np.arange(tree.size)]).astype(np.int32)
-    return Concepts(Ragged(flat, start), list(_phrases(tree)), tree.paths)
+    found = Concepts(Ragged(flat, start), list(_phrases(tree)), tree.paths)
+    found.placed = Placed(tree, np.arange(tree.size, dtype=np.int32))
+    return found
 
 
 def _phrases(tree: Taxonomy) -> Iterator[tuple[str, int]]:

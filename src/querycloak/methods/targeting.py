@@ -1,0 +1,32 @@
+"""Whether a query names what was clicked on: the well-targeted queries of Poblete et al. (paper 003, 3.2)."""
+
+from __future__ import annotations
+
+from querycloak.methods.sharing import labels_of
+
+
+def names_target(query: str, url: str, site: str = "host") -> bool:
+    """Say whether a word of the query is the URL, its domain name, or (`site="name"`) the name within that.
+
+    A leading `www.` and the scheme do not matter. The thesis says "the site of the URL as a keyword";
+    `name` also takes the longest label for it, as people type it.
+
+    >>> names_target("www.shop.example shoes", "http://shop.example/a")
+    True
+    >>> names_target("shop shoes", "http://www.shop.example")
+    False
+    >>> names_target("shop shoes", "http://www.shop.example", "name")
+    True
+    """
+    words = {_bare(word) for word in query.split()}
+    labels = labels_of(url)
+    named = {_bare(url), _bare(".".join(reversed(labels)))} - {""}
+    if site == "name" and len(labels) > 1:
+        named.add(max((label for label in labels[1:] if label != "www"), key=len, default=""))
+    return not words.isdisjoint(named - {""})
+
+
+def _bare(text: str) -> str:
+    """Drop the scheme, `www.` and a slash at the end."""
+    text = text.casefold()
+    return (text.partition("://")[2] or text).removeprefix("www.").rstrip("/")
