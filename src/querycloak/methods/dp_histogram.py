@@ -21,6 +21,14 @@ from querycloak.kernels.spending import admit
 from querycloak.log import Batch, IntArray
 from querycloak.methods.budget import Spending
 from querycloak.methods.labels import Labels, labels_setting
+from querycloak.methods.meaning_settings import (
+    budget_setting,
+    epsilon_setting,
+    mapper_setting,
+    root_setting,
+    taxonomy_setting,
+    topics_setting,
+)
 from querycloak.methods.replacing import Reader
 from querycloak.protector import Protector, State
 from querycloak.settings import setting
@@ -69,9 +77,7 @@ class DpHistogram(Protector):
     class Settings(declared.Settings):
         """Settings of `dp-histogram`."""
 
-        epsilon: float = setting(
-            1.0, kind=float, at_least=0.001, at_most=1000, help="what a history may spend; less protects more"
-        )
+        epsilon: float = epsilon_setting(1.0)
         max_queries: int = setting(
             100, kind=int, at_least=1, at_most=100_000, help="phrases of a person that count, the first ones"
         )
@@ -87,32 +93,17 @@ class DpHistogram(Protector):
             choices=("concepts", "topics"),
             help="count each of the `concepts`, or only `topics`",
         )
-        topics: str = setting(
-            "categories",
-            kind=str,
-            help="`categories`, `paper-4`, `paper-19`, or concepts such as `disease.n.01,sport.n.01`",
-        )
+        topics: str = topics_setting()
         only_topics: bool = setting(
             False, kind=bool, help="leave out concepts and searches that belong to no topic"
         )
-        root: str = setting("", kind=str, help="only concepts at and below this one, as `abstraction.n.06`")
-        taxonomy: str = setting("", kind=str, help="a taxonomy file instead of WordNet")
-        mapper: str = setting(
-            "lexical",
-            kind=str,
-            choices=("lexical", "linguistic"),
-            help="find phrases by words, or by a parser (extra `nlp`)",
-        )
+        root: str = root_setting()
+        taxonomy: str = taxonomy_setting()
+        mapper: str = mapper_setting()
         at_least: int = setting(
             0, kind=int, at_least=0, help="leave out noisy counts below this; 0: show every line"
         )
-        budget: float = setting(
-            0.0,
-            kind=float,
-            at_least=0,
-            at_most=1e6,
-            help="what a person may spend in all releases of a source; 0: no limit",
-        )
+        budget: float = budget_setting()
         labels: str = labels_setting()  # type: ignore[assignment]
 
         def as_dict(self) -> dict[str, Any]:

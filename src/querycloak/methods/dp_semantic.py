@@ -22,6 +22,14 @@ from querycloak.log import Batch, IntArray
 from querycloak.methods import grouping, times
 from querycloak.methods.budget import OVERSPENT, Spending
 from querycloak.methods.labels import Labels, labels_setting
+from querycloak.methods.meaning_settings import (
+    budget_setting,
+    epsilon_setting,
+    mapper_setting,
+    root_setting,
+    taxonomy_setting,
+    topics_setting,
+)
 from querycloak.methods.replacing import Reader, Slots, drawn, written
 from querycloak.protector import Protector, State
 from querycloak.settings import setting
@@ -73,9 +81,7 @@ class DpSemantic(Protector):
     class Settings(declared.Settings):
         """Settings of `dp-semantic`."""
 
-        epsilon: float = setting(
-            5.0, kind=float, at_least=0.001, at_most=1000, help="what a history may spend; less protects more"
-        )
+        epsilon: float = epsilon_setting(5.0)
         per: str = setting(
             "history",
             kind=str,
@@ -94,22 +100,13 @@ class DpSemantic(Protector):
             choices=("all", "topic"),
             help="replace by `all` concepts, or by those of the same `topic`, which then shows",
         )
-        topics: str = setting(
-            "categories",
-            kind=str,
-            help="`categories`, `paper-4`, `paper-19`, or concepts such as `disease.n.01,sport.n.01`",
-        )
+        topics: str = topics_setting()
         domain_topics: str = setting(
             "", kind=str, help="the topics that are domains with `domain=topic`, if others than `topics`"
         )
-        root: str = setting("", kind=str, help="only concepts at and below this one, as `abstraction.n.06`")
-        taxonomy: str = setting("", kind=str, help="a taxonomy file instead of WordNet")
-        mapper: str = setting(
-            "lexical",
-            kind=str,
-            choices=("lexical", "linguistic"),
-            help="find phrases by words, or by a parser (extra `nlp`)",
-        )
+        root: str = root_setting()
+        taxonomy: str = taxonomy_setting()
+        mapper: str = mapper_setting()
         max_queries: int | str = setting(
             "own",
             kind=int,
@@ -118,13 +115,7 @@ class DpSemantic(Protector):
             at_most=10**9,
             help="phrases of a person, each with its share of `epsilon` at once; `own`: as many as she has",
         )
-        budget: float = setting(
-            0.0,
-            kind=float,
-            at_least=0,
-            at_most=1e6,
-            help="what a person may spend in all releases of a source; 0: no limit",
-        )
+        budget: float = budget_setting()
         overspent: str = setting(
             "refuse",
             kind=str,

@@ -16,6 +16,10 @@ from querycloak.log import NOTHING, Batch, IntArray
 from querycloak.methods import mixing
 from querycloak.methods.aggregation import quotas
 from querycloak.methods.labels import labels_setting
+from querycloak.methods.meaning_settings import (
+    mapper_setting,
+    taxonomy_setting,
+)
 from querycloak.methods.microaggregation import (
     EXACT,
     Microaggregation,
@@ -64,13 +68,8 @@ class MicroaggSemantic(Microaggregation):
         asked_by: int = setting(
             1, kind=int, at_least=1, help="show only queries of so many people; else the category's own name"
         )
-        mapper: str = setting(
-            "lexical",
-            kind=str,
-            choices=("lexical", "linguistic"),
-            help="find phrases by words, or by a parser (extra `nlp`)",
-        )
-        taxonomy: str = setting("", kind=str, help="a taxonomy file instead of WordNet")
+        mapper: str = mapper_setting()
+        taxonomy: str = taxonomy_setting()
         time: str = setting(
             "coarsen", kind=str, choices=("coarsen", "drop"), help="`coarsen` to the hour, or `drop`, times"
         )
