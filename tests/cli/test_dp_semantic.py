@@ -10,23 +10,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 from querycloak import io
-from querycloak.cli import main
 from querycloak.topics.concepts import Mapper, concepts_of
 
 ASKED = ("-m", "dp-semantic", "-s", "epsilon=5", "-s", "criterion=sqc2")
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        return CliRunner().invoke(main, [str(word) for word in words])
-
-    return call
 
 
 @pytest.fixture

@@ -7,19 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-from querycloak.cli import main
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        return CliRunner().invoke(main, [str(word) for word in words])
-
-    return call
 
 
 @pytest.fixture

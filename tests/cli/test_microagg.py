@@ -9,23 +9,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 from querycloak import io
-from querycloak.cli import main
 
 METHODS = ("microagg-semantic", "microagg-plain")
 SHARED = "each released history, all columns, is shared by at least 5 labels"
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        return CliRunner().invoke(main, [str(word) for word in words])
-
-    return call
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ in common; to propose by it is to choose the floor or a feature, then one of its
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -144,7 +144,7 @@ def _draw(concept, table, record, turn, key, candidates, weights, out):  # type:
     return proposals
 
 
-def draw(
+def counted_draws(
     concept: Longs,
     table: Longs,
     record: Longs,
@@ -152,28 +152,19 @@ def draw(
     key: bytes,
     candidates: Candidates,
     weights: Weights,
-) -> Longs:
-    """Draw a replacement for each concept, by the table of weights named for it.
+) -> tuple[Longs, int]:
+    """Draw a replacement for each concept, by the table of weights named for it; count the proposals.
 
     `record` and `turn` name the draw: the same draw comes out the same in every process and order.
     """
     out = np.empty(concept.size, np.int64)
-    _draw(concept, table, record.view(np.uint64), turn, key_words(key), candidates, weights, out)
-    return out
+    words = key_words(key)
+    return out, int(_draw(concept, table, record.view(np.uint64), turn, words, candidates, weights, out))
 
 
-def proposals(
-    concept: Longs,
-    table: Longs,
-    record: Longs,
-    turn: Longs,
-    key: bytes,
-    candidates: Candidates,
-    weights: Weights,
-) -> int:
-    """Count the proposals that such draws take, for a benchmark."""
-    out = np.empty(concept.size, np.int64)
-    return int(_draw(concept, table, record.view(np.uint64), turn, key_words(key), candidates, weights, out))
+def draw(*named: Any) -> Longs:
+    """Draw as `counted_draws` does; the proposals are nobody's business but a benchmark's."""
+    return counted_draws(*named)[0]
 
 
 @njit(cache=True, nogil=True)

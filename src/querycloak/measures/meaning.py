@@ -18,18 +18,6 @@ Floats = npt.NDArray[np.float64]
 _TOPICS: Final = {"categories": "categories", "paper_4": "paper-4", "paper_19": "paper-19"}
 
 
-def divergences(before: npt.NDArray[Any], after: npt.NDArray[Any]) -> Floats:
-    """Give the Jensen–Shannon divergence (base 2) of each pair of rows of weights; NaN where one is empty.
-
-    Rows that are in proportion give exactly 0.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p, q = (side / side.sum(axis=1, keepdims=True) for side in (before, after))
-        parts = [np.where(a > 0, a * np.log2(2 * a / (a + b)), 0.0) for a, b in ((p, q), (q, p))]
-    total = (parts[0] + parts[1]).sum(axis=1) / 2
-    return np.asarray(np.where(np.isnan(p).any(axis=1) | np.isnan(q).any(axis=1), np.nan, total))
-
-
 class _Phrases:
     """The concepts of a column of queries, with the row that each is of."""
 
@@ -60,21 +48,19 @@ class _Sides:
         self._pair.both("user")
         return self._pair.released["user"]
 
-    def counted(self, topic: npt.NDArray[np.int32], topics: int) -> tuple[Longs, Longs]:
-        """Count each person's phrases by topic, before and after; people are those of the release."""
+    def lost(self, topic: npt.NDArray[np.int32], topics: int) -> Floats:
+        """Give how far the profile of each person of the release moved; NaN where she has none."""
+        from querycloak.kernels import profiles
+
         people = self.released_by.drop_nulls().unique()
         place = pl.DataFrame({"user": people, "place": np.arange(people.len(), dtype=np.int64)})
-        sides = []
-        for who, phrases in (
-            (self._pair.original["user"], self.before),
-            (self.released_by, self.after),
-        ):
+        sides: list[Any] = []
+        for who, phrases in ((self._pair.original["user"], self.before), (self.released_by, self.after)):
             numbers = pl.DataFrame({"user": who}).join(place, on="user", how="left", maintain_order="left")
             person = numbers["place"].fill_null(-1).to_numpy()[phrases.row]
-            cell = person * topics + topic[phrases.concept]
-            table = np.bincount(cell[person >= 0], minlength=people.len() * topics)
-            sides.append(table.reshape(people.len(), topics))
-        return sides[0], sides[1]
+            sides += profiles.grouped(person, topic[phrases.concept].astype(np.int64), people.len())
+        found: Floats = profiles.divergences(topics, *sides)
+        return found
 
     @cached_property
     def before(self) -> _Phrases:
@@ -100,7 +86,7 @@ class TopicLoss(LogMeasure):
         sides, found = _Sides(pair), {}
         for name, wanted in _TOPICS.items():
             topics = topics_of(concepts_of(), wanted)
-            lost = divergences(*sides.counted(topics.of, len(topics.names)))
+            lost = sides.lost(topics.of, len(topics.names))
             known = lost[~np.isnan(lost)]
             if not known.size:
                 raise NotApplicable("nobody has a known phrase in both logs")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -137,7 +136,7 @@ class Microaggregation(Protector):
             return Batch.empty(self.texts)
         group = self._groups(held, people)
         self.drop(held.row, STANDS_FOR)
-        return self._shown(held, people, group)
+        return self._shown(held, group)
 
     def _numbered(self, held: Batch) -> Batch:
         """Number people from 0 by a keyed hash, so that neither pieces nor the file's order decide a tie."""
@@ -151,18 +150,14 @@ class Microaggregation(Protector):
         """Give people the numbers by which ties are broken: their order in the file tells nothing."""
         return people.astype(np.uint64)
 
-    def _shown(self, held: Batch, people: IntArray, group: IntArray) -> Batch:
+    def _shown(self, held: Batch, group: IntArray) -> Batch:
         """Represent every group, joining those whose topics are too few or too unlike the log's."""
-        place = np.searchsorted(people, held.user)
-        groups = [np.flatnonzero(group == number) for number in range(int(group.max()) + 1)]
+        groups, own = _split(group), _split(group[held.user])
 
         def represent(members: IntArray) -> Representative:
-            return self._represented(held[np.flatnonzero(np.isin(place, members))], people[members])
+            return self._represented(held[np.flatnonzero(np.isin(held.user, members))], members)
 
-        order = np.argsort(group[place], kind="stable")
-        bounds = np.searchsorted(group[place][order], np.arange(len(groups) + 1))
-        own = [np.sort(order[start:end]) for start, end in pairwise(bounds.tolist())]
-        made = [self._represented(held[rows], people[g]) for rows, g in zip(own, groups, strict=True)]
+        made = [self._represented(held[rows], g) for rows, g in zip(own, groups, strict=True)]
         if self._mixed:
             groups, made = mixing.joined(groups, made, represent, self._topic, self.settings)
         return self._told(self._code, groups, made)
@@ -177,16 +172,19 @@ class Microaggregation(Protector):
 
     def _told(self, people: IntArray, groups: list[IntArray], made: list[Representative]) -> Batch:
         """Let each member of a group show its records; they are numbered from -1 down."""
-        parts, count = [], 0
-        for members, one in zip(groups, made, strict=True):
-            size = one.query.size * members.size
-            columns = {name: np.tile(column, members.size) for name, column in one._asdict().items()}
-            columns["user"] = np.repeat(people[members], one.query.size)
-            columns["row"] = -1 - np.arange(count, count + size)
-            columns["seq"] = np.zeros(size, np.int64)  # all leave at the end, which the engine knows
-            parts.append(Batch.of(columns, self.texts))
-            count += size
-        shown = sum(parts[1:], parts[0])
+        sizes = np.array([one.query.size for one in made])
+        members = np.concatenate(groups)
+        each = np.repeat(sizes, [g.size for g in groups])  # records of each member, group after group
+        columns = {
+            name: np.concatenate(
+                [np.tile(getattr(one, name), g.size) for one, g in zip(made, groups, strict=True)]
+            )
+            for name in Representative._fields
+        }
+        columns["user"] = np.repeat(people[members], each)
+        columns["row"] = -1 - np.arange(int(each.sum()))
+        columns["seq"] = np.zeros(int(each.sum()), np.int64)  # all leave at the end, which the engine knows
+        shown = Batch.of(columns, self.texts)
         shown = shown.replace(user=self._labels.of(shown.user))
         return times.apply(self.settings.time, shown)
 
@@ -215,3 +213,9 @@ class Microaggregation(Protector):
         """Carry on from a snapshot."""
         self._held = Batch.of({name: state[f"held_{name}"] for name in Batch.COLUMNS}, self.texts)
         self._restore_dropped(state)
+
+
+def _split(group: IntArray) -> list[IntArray]:
+    """Give the places of each group's elements, in their order."""
+    order = np.argsort(group, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(group))[:-1])

@@ -47,8 +47,10 @@ def joined(
 
 
 def varied(chosen: IntArray, topic: IntArray, apart: Floats, least: int) -> IntArray:
-    """Exchange picks until they have so many topics, if there are so many: the furthest of a topic with
-    several picks for the nearest of the commonest topic that has none."""
+    """Exchange picks until they have so many topics, if there are so many.
+
+    The furthest pick of a topic with several goes for the nearest of the commonest topic that has none.
+    """
     chosen = chosen.copy()
     common = np.argsort(-np.bincount(topic), kind="stable")
     for wanted in common.tolist():

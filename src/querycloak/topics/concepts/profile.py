@@ -39,10 +39,11 @@ class Topics:
 
 
 def topics_of(concepts: Concepts, wanted: str = "categories") -> Topics:
-    """Sort concepts by topic: `categories` (the first names of their paths), the paper's `paper-4` and
-    `paper-19`, or a list of concepts, separated by commas.
+    """Sort concepts by topic.
 
-    A concept belongs to the deepest topic above it, of equals to the first; else to everything else.
+    `categories` are the first names of their paths, `paper-4` and `paper-19` the paper's; else it is a list
+    of concepts, separated by commas. A concept belongs to the deepest topic above it, of equals to the first;
+    all others together are one more topic.
     """
     if wanted == "categories":
         return _by_category(concepts)

@@ -74,8 +74,7 @@ class Space:
         return Weights(weight, floor)
 
     def shares(self) -> Floats:
-        """Give the likeness of two concepts by domain, united and common features: 0 for the least, 1 for
-        the same."""
+        """Give likeness by domain, united and common features: 0 for the least alike, 1 for the same."""
         union = np.arange(2 * self.widest + 1)[:, None]
         common = np.arange(self.widest + 1)
         alike = similarity(np.minimum(common, np.maximum(union, 1)), np.maximum(union, 1))
