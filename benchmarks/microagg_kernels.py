@@ -19,8 +19,9 @@ import polars as pl
 
 import querycloak as qc
 from querycloak import topics
-from querycloak.kernels import candidates, mdav
+from querycloak.kernels import candidates, mdav, topic_groups
 from querycloak.kernels.semantic_distance import UNIT, People, people
+from querycloak.kernels.topic_partition import Counts, incidence
 from querycloak.kernels.vector_distance import whole
 
 K = 5
@@ -89,6 +90,31 @@ def by_candidates(ready: People, most: int = candidates.MOST) -> dict[str, Any]:
     """Group without a full matrix."""
     labels, grouping = timed(lambda: candidates.group(ready, K, ranks(ready.size), most=most))
     return {"users": ready.size, "most": most, **grouping, "loss": round(loss(ready, labels), 4)}
+
+
+def by_category(counts: pl.DataFrame) -> Counts:
+    """Count each user's categories at all levels, as `microagg-topic` does."""
+    tree, user = topics.load(), counts["user"].to_numpy().astype(np.int64)
+    person, node = (np.repeat(each, counts["times"]) for each in (user, counts["node"].to_numpy() - 1))
+    parent = tree.parent[1:].astype(np.int64) - 1
+    return topic_groups.counted(person, node, parent, int(tree.depth.max()), int(user.max()) + 1)
+
+
+def common_topics(ready: Counts, most: int) -> dict[str, Any]:
+    """Group users by common topics, exactly and in blocks; count what they have in common in their groups."""
+    together = incidence([ready])
+
+    def common(labels: np.ndarray) -> int:
+        members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+        return sum(int(together[np.ix_(own, own)].sum()) for own in members)
+
+    size = len(together)
+    full, exactly = timed(lambda: topic_groups.group(ready, K, ranks(size), size))
+    cut, in_blocks = timed(lambda: topic_groups.group(ready, K, ranks(size), most))
+    chance = common(random_groups(size))
+    kept = (common(cut) - chance) / (common(full) - chance)
+    timings = {"exact": exactly, "blocks": in_blocks, "most": most}
+    return {"users": size, **timings, "kept_share_of_gain": round(kept, 3)}
 
 
 def vectors_of(counts: pl.DataFrame) -> np.ndarray:
@@ -161,6 +187,10 @@ def measure(scale: float = 1.0) -> dict[str, Any]:
         found[f"candidates {ready.size} in blocks of {int(most * scale)}"] = cut | {
             "kept_share_of_gain": round(kept, 3)
         }
+    ready_topics = by_category(counts)
+    for most in (SMALL_BLOCK * 4, SMALL_BLOCK):
+        in_blocks = common_topics(ready_topics, int(most * scale))
+        found[f"common topics of {in_blocks['users']} in blocks of {in_blocks['most']}"] = in_blocks
     many = made(entries(int(100_000 * scale)))
     found[f"candidates {many.size}"] = by_candidates(many, int(candidates.MOST * scale)) | {
         "loss_random": round(loss(many, random_groups(many.size)), 4),

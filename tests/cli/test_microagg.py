@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import hashlib
 import json
 from pathlib import Path
 
@@ -11,8 +9,9 @@ import polars as pl
 import pytest
 
 from querycloak import io
+from tests.cli.forging import broken, lines, write
 
-METHODS = ("microagg-semantic", "microagg-plain")
+METHODS = ("microagg-semantic", "microagg-topic", "microagg-syntactic", "microagg-plain")
 SHARED = "each released history, all columns, is shared by at least 5 labels"
 
 
@@ -34,29 +33,10 @@ def protect(run, log):
     return call
 
 
-def lines():
-    text = Path("out.tsv").read_text().splitlines()
-    return list(csv.reader(text, delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
-def write(rows):
-    """Write a release and fix up its hash, as a forger would."""
-    release, beside = Path("out.tsv"), Path("out.tsv.certificate.json")
-    release.write_text("".join("\t".join(row) + "\n" for row in rows))
-    document = json.loads(beside.read_text())
-    document["release"]["sha256"] = hashlib.sha256(release.read_bytes()).hexdigest()
-    document["release"]["rows"] = len(rows) - 1
-    beside.write_text(json.dumps(document))
-
-
 def change(column, value, place=5):
     rows = lines()
     rows[place][rows[0].index(column)] = value
     write(rows)
-
-
-def broken(done):
-    return [line["check"] for line in json.loads(done.stdout)["broken"]]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -110,8 +90,9 @@ def test_a_change_that_nobody_fixed_up_is_found_too(run, protect, method):
     assert run("verify", "out.tsv").exit_code == 4
 
 
-def test_topics_are_verified_from_the_release_alone(run, protect):
-    protect("microagg-semantic", "-s", "diversity=4", "-s", "closeness=0.4")
+@pytest.mark.parametrize("method", METHODS)
+def test_topics_are_verified_from_the_release_alone(run, protect, method):
+    protect(method, "-s", "diversity=4", "-s", "closeness=0.4")
     done = run("verify", "out.tsv")
     assert done.exit_code == 0
     kept = done.stderr.partition("not checkable")[0]

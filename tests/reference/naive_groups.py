@@ -10,10 +10,10 @@ from tests.reference.naive_mdav import delta
 
 
 def quotas(shares):
-    """Largest remainders; of equal ones the first. The sum is rounded, a half to the even number."""
+    """Largest remainders; of equal ones the first. The sum is rounded, a half upwards."""
     whole = [floor(share) for share in shares]
     order = sorted(range(len(shares)), key=lambda i: (whole[i] - shares[i], i))
-    for i in order[: round(sum(shares)) - sum(whole)]:
+    for i in order[: floor(sum(shares) + Fraction(1, 2)) - sum(whole)]:
         whole[i] += 1
     return whole
 
@@ -40,12 +40,6 @@ def history(parent, people):
         for own, most in zip(people, quota, strict=True)
         for c in sorted_by_distance(parent, own, centre)[:most]
     ]
-
-
-def proportional(queries, most):
-    """Keep each query's share among so many; give how often each is taken."""
-    count = Counter(queries)
-    return count, {q: Fraction(n * most, len(queries)) for q, n in count.items()}
 
 
 def shared(rows, k):

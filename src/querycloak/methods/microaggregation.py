@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from querycloak import settings as declared
 from querycloak.dictionary import Texts
@@ -47,6 +48,7 @@ STANDS_FOR = "the history of the person's group stands for it"
 #: Up to so many people, all distances are worked out; above, people are first divided into blocks of alike.
 EXACT = 10_000
 _PEOPLE = 1  # the purpose of the draws that break ties between people
+_PICK = 8  # and between records; smaller numbers are those of columns
 
 
 class Representative(NamedTuple):
@@ -191,6 +193,24 @@ class Microaggregation(Protector):
     def label_of(self, users: IntArray) -> IntArray:
         """Give the label that stands for each user in what leaves."""
         return self._labels.of(users)
+
+    def _draws(self, theirs: Batch, purpose: int = _PICK) -> npt.NDArray[np.uint64]:
+        """Draw a number for each record from what it says: the order of a file decides nothing."""
+        key, said = derive(self.key, "picks"), np.zeros(len(theirs), np.uint64)
+        for name in sorted(self.reads - {"user", "time", "rank"}):
+            codes = getattr(theirs, name)
+            known = np.flatnonzero(codes >= 0)
+            said[known] ^= getattr(self.texts, name).fingerprints(codes[known], derive(self.key, name))
+        for place, name in enumerate(("user", "time", "rank")):
+            said ^= siphash.draw(key, place, getattr(theirs, name))
+        return siphash.draw(key, purpose, said.view(np.int64))
+
+    def _varied(self, chosen: IntArray, theirs: Batch, draws: npt.NDArray[np.uint64]) -> IntArray:
+        """Exchange picks, by their draws, until they have the topics that are asked for."""
+        if self._wanted[0] == 1:
+            return chosen
+        topic = np.unique(self.texts.category.at_level(theirs.category, 1), return_inverse=True)[1]
+        return mixing.varied(chosen, topic, draws.astype(np.float64), self._wanted[0])
 
     @abstractmethod
     def _usable(self, held: Batch) -> Batch:

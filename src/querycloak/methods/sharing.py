@@ -19,39 +19,40 @@ Draws = npt.NDArray[np.uint64]
 _Records = dict[Any, list[int]]
 
 
-def largest_remainders(weights: Sequence[int], total: int, ties: Sequence[int]) -> list[int]:
-    """Split a total in proportion to weights, in whole numbers; of equal remainders the least tie goes first.
-
-    >>> largest_remainders([3, 3, 2], 4, [9, 1, 5])
-    [1, 2, 1]
-    """
-    whole = sum(weights)
-    shares = [total * weight // whole for weight in weights]
-    first = sorted(range(len(weights)), key=lambda i: (-(total * weights[i] % whole), ties[i]))
-    for i in first[: total - sum(shares)]:
-        shares[i] += 1
-    return shares
-
-
 def member_quotas(sizes: Sequence[int], ties: Sequence[int]) -> list[int]:
-    """Say how many records each member gives: in proportion to hers, and the rounded mean in all (halves up).
+    """Say how many records each member gives: hers by the number of members, rounded by largest remainders.
+
+    All together they are the mean, rounded (halves up). Of equal remainders the least tie goes first.
 
     >>> member_quotas([6, 3, 1], [0, 1, 2])
     [2, 1, 0]
     """
-    return largest_remainders(sizes, (2 * sum(sizes) + len(sizes)) // (2 * len(sizes)), ties)
+    members = len(sizes)
+    quotas = [size // members for size in sizes]
+    first = sorted(range(members), key=lambda i: (-(sizes[i] % members), ties[i]))
+    for i in first[: (2 * sum(sizes) + members) // (2 * members) - sum(quotas)]:
+        quotas[i] += 1
+    return quotas
 
 
 def proportional_picks(member: IntArray, string: IntArray, draws: Draws) -> IntArray:
     """Pick each member's quota so that her strings keep their frequencies (5.3.1.4): places of records."""
-    people, order = _by_member(member, draws), draws.tolist()
-    picked: list[int] = []
-    for records, quota in _with_quotas(people, order):
-        strings = _by_string(records, string)
-        ties = [order[mine[0]] for mine in strings]
-        for mine, share in zip(strings, largest_remainders([*map(len, strings)], quota, ties), strict=True):
-            picked += mine[:share]
-    return np.sort(np.array(picked, np.int64))
+    if not member.size:
+        return np.empty(0, np.int64)
+    order = np.lexsort((draws, string, member))
+    new = np.diff(member[order], prepend=-1) != 0
+    cell = np.cumsum(new | (np.diff(string[order], prepend=-1) != 0)) - 1  # a member's records of one string
+    first = np.flatnonzero(np.diff(cell, prepend=-1))
+    count, tie, of = np.bincount(cell), draws[order][first], (np.cumsum(new) - 1)[first]
+    size = np.bincount(of, count).astype(np.int64)
+    least = np.minimum.reduceat(tie, np.flatnonzero(np.diff(of, prepend=-1)))
+    quota = np.array(member_quotas(size.tolist(), least.tolist()), np.int64)
+    share, rest = np.divmod(count * quota[of], size[of])
+    left = quota - np.bincount(of, share).astype(np.int64)
+    turn = np.lexsort((tie, -rest, of))
+    begin = np.searchsorted(of, np.arange(size.size))
+    share[turn] += np.arange(turn.size) - begin[of] < left[of]
+    return np.sort(order[np.arange(order.size) - first[cell] < share[cell]])
 
 
 def ranked_picks(member: IntArray, string: IntArray, draws: Draws, coins: Draws) -> IntArray:

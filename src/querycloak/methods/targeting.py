@@ -20,10 +20,19 @@ def names_target(query: str, url: str, site: str = "host") -> bool:
     """
     words = {_bare(word) for word in query.split()}
     labels = labels_of(url)
-    named = {_bare(url), _bare(".".join(reversed(labels)))} - {""}
+    named = {_bare(url), site_of(url)}
     if site == "name" and len(labels) > 1:
         named.add(max((label for label in labels[1:] if label != "www"), key=len, default=""))
     return not words.isdisjoint(named - {""})
+
+
+def site_of(url: str) -> str:
+    """Give the domain name of a URL without `www.`: what counts as its site.
+
+    >>> site_of("http://www.Shop.example/a?b")
+    'shop.example'
+    """
+    return ".".join(reversed(labels_of(url))).removeprefix("www.")
 
 
 def _bare(text: str) -> str:

@@ -95,7 +95,7 @@ def test_k_means_by_distances_is_k_means_by_coordinates(seed, many, groups):
     own = k_means_by(
         list(places),
         starts,
-        lambda items, centre: np.array([np.linalg.norm(item - centre) for item in items]),
+        lambda items, centres: np.array([[np.linalg.norm(i - c) for i in items] for c in centres]),
         lambda group: np.mean(group, axis=0),
         rounds=100,
     )

@@ -1,4 +1,4 @@
-"""`microagg-semantic` and `microagg-plain`: who is grouped, what stands for a group, and odd logs."""
+"""Microaggregation by meaning and by texts: who is grouped, what stands for a group, and odd logs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ import querycloak as qc
 from querycloak.dictionary import Texts
 from querycloak.errors import DataError, ParameterError, QueryCloakError, Refused
 from querycloak.kernels import semantic_distance
-from querycloak.methods.aggregation import quotas
+from querycloak.methods.microagg_meanings import UNMAPPED
 from querycloak.methods.microagg_plain import MicroaggPlain
-from querycloak.methods.microagg_semantic import UNMAPPED, MicroaggSemantic
+from querycloak.methods.microagg_semantic import MicroaggSemantic
+from querycloak.methods.microagg_syntactic import MicroaggSyntactic
+from querycloak.methods.microagg_topic import NO_TOPIC, MicroaggTopic
 from querycloak.methods.microaggregation import STANDS_FOR
+from querycloak.methods.sharing import member_quotas
 from querycloak.topics.concepts import concepts_of
 from tests.reference import naive_groups, naive_mdav
 from tests.unit.methods.made_dp import made, meant, part
 
-METHODS = ("microagg-semantic", "microagg-plain")
+METHODS = ("microagg-semantic", "microagg-topic", "microagg-syntactic", "microagg-plain")
+BY_MEANING = METHODS[:2]
 TREE = """path,terms
 Sports,
 Sports/Water Sports,
@@ -87,7 +91,7 @@ def groups(release):
 def spied(monkeypatch):
     """Note what every group was made of, and what stands for it."""
     seen = []
-    for kind in (MicroaggSemantic, MicroaggPlain):
+    for kind in (MicroaggSemantic, MicroaggTopic, MicroaggSyntactic, MicroaggPlain):
 
         def spy(self, theirs, members, kind=kind, old=kind._represented):
             one = old(self, theirs, members)
@@ -130,7 +134,7 @@ def test_example_3_the_middle_and_what_is_half_away(tree):
     concepts = concepts_of(tree)
     (node,) = meant(pl.Series(["diving, diving, windsurfing"]), concepts)
     method = MicroaggSemantic(MicroaggSemantic.Settings(k=2, taxonomy=str(tree)), b"k" * 32, Texts())
-    assert method._apart_from_middle(np.array(node)).tolist() == [0.0, 0.0, 0.5]
+    assert method._likeness.apart(np.array(node)).tolist() == [0.0, 0.0, 0.5]
 
 
 def test_example_4_the_distance_of_two_people(tree, monkeypatch):
@@ -157,8 +161,8 @@ def test_example_4_the_distance_of_two_people(tree, monkeypatch):
 @given(counts=st.lists(st.integers(1, 60), min_size=1, max_size=12))
 def test_quotas_are_largest_remainders_of_the_mean(counts):
     size = len(counts)
-    found = quotas(np.array(counts) / size).tolist()
-    assert sum(found) == round(Fraction(sum(counts), size))
+    found = member_quotas(counts, range(size))
+    assert sum(found) == int(Fraction(sum(counts), size) + Fraction(1, 2))
     assert all(0 <= q - n // size <= 1 for q, n in zip(found, counts, strict=True))
     rest = [n % size for n in counts]
     up = [r for r, q, n in zip(rest, found, counts, strict=True) if q > n // size]
@@ -242,18 +246,20 @@ def test_every_suitable_query_is_picked_about_as_often():
 # Plain
 
 
-def test_plain_takes_each_query_by_its_share(small, spied):
-    protect(small, "microagg-plain", k=4)
+@pytest.mark.parametrize("method", ["microagg-plain", "microagg-syntactic"])
+def test_histories_of_texts_keep_how_often_each_person_asked_what(small, spied, method):
+    protect(small, method, k=4)
     assert len(spied) > 2
     for own, shown, _ in spied:
-        most = naive_groups.quotas([Fraction(len(queries), len(own)) for queries in own])
-        assert len(shown) == sum(most)
-        place = 0
-        for queries, quota in zip(own, most, strict=True):
-            taken, place = Counter(shown[place : place + quota]), place + quota
-            count, share = naive_groups.proportional(queries, quota)
-            assert taken <= count
-            assert all(abs(taken[query] - share[query]) < 1 for query in count)
+        total = int(Fraction(sum(map(len, own)), len(own)) + Fraction(1, 2))
+        assert len(shown) == total
+        share = Counter()
+        for queries in own:
+            for query, count in Counter(queries).items():
+                share[query] += Fraction(total * count, sum(map(len, own)))
+        assert set(shown) <= set(share)
+        askers = {query: sum(query in queries for queries in own) for query in share}
+        assert all(abs(shown.count(query) - share[query]) < 2 * askers[query] for query in share)
 
 
 def test_plain_groups_people_who_asked_the_same():
@@ -273,15 +279,16 @@ def test_all_columns_are_equal_for_all_of_a_group(log, method, settings, k):
     release = protect(log, method, k=k, **settings)
     sizes = groups(release).values()
     assert all(k <= size for size in sizes)
-    assert sum(sizes) == 60 or method == "microagg-semantic"
+    assert sum(sizes) == 60 or method in BY_MEANING
     assert part(release)["audit"] == "kept"
     frame = release.log.frame
-    assert frame["url"].null_count() == frame["rank"].null_count() == len(frame)
+    emptied = method != "microagg-syntactic"
+    assert [frame[name].null_count() == len(frame) for name in ("url", "rank")] == [emptied, emptied]
     if settings.get("time") == "drop":
         assert frame["time"].null_count() == len(frame)
     else:
         assert (frame["time"] == frame["time"].dt.truncate("1h")).all()
-    assert frame["category"].null_count() == (len(frame) if method == "microagg-plain" else 0)
+    assert frame["category"].null_count() == (0 if method in BY_MEANING else len(frame))
     same = set(frame["user"]) & set(log.frame["user"])
     assert bool(same) == (settings.get("labels") != "fresh")
 
@@ -353,12 +360,15 @@ def test_people_with_nothing_mappable_are_dropped_and_counted():
     assert set(protect(log, "microagg-plain").log.frame["user"]) == {*(f"u{n}" for n in range(4)), "v"}
 
 
-def test_too_few_people_with_something_mappable_show_nothing():
+@pytest.mark.parametrize(
+    ("method", "unknown"), [("microagg-semantic", UNMAPPED), ("microagg-topic", NO_TOPIC)]
+)
+def test_too_few_people_with_something_mappable_show_nothing(method, unknown):
     log = made(("a", "dog"), ("b", "dog"), *((f"v{n}", "qzxv") for n in range(4)))
-    release = protect(log)
+    release = protect(log, method)
     assert len(release.log) == 0
-    reasons = {UNMAPPED: 4, "too few people have anything to go by": 2}
-    assert release.report.reasons["microagg-semantic"] == reasons
+    reasons = {unknown: 4, "too few people have anything to go by": 2}
+    assert release.report.reasons[method] == reasons
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -372,7 +382,7 @@ def test_no_rows_no_time_and_empty_cells(method):
 
 
 @pytest.mark.parametrize("settings", [{"k": 1}, {"k": 2.5}, {"time": "keep"}, {"labels": "none"}], ids=str)
-@pytest.mark.parametrize("kind", [MicroaggSemantic, MicroaggPlain])
+@pytest.mark.parametrize("kind", [MicroaggSemantic, MicroaggTopic, MicroaggSyntactic, MicroaggPlain])
 def test_settings_that_cannot_be_are_refused(kind, settings):
     with pytest.raises(ParameterError):
         kind.Settings(**settings)
@@ -395,14 +405,16 @@ def test_settings_of_topics_have_bounds(settings):
         MicroaggSemantic.Settings(**settings)
 
 
-def test_a_missing_taxonomy_is_said_so():
+@pytest.mark.parametrize("method", BY_MEANING)
+def test_a_missing_taxonomy_is_said_so(method):
     with pytest.raises(DataError, match="taxonomy file cannot be opened"):
-        protect(made(*((f"u{n}", "dog") for n in range(4))), taxonomy="/nowhere/tree.csv")
+        protect(made(*((f"u{n}", "dog") for n in range(4))), method, taxonomy="/nowhere/tree.csv")
 
 
 @pytest.mark.nlp
-def test_phrases_of_a_parser(log):
-    release = protect(log.with_frame(log.frame.head(400)), mapper="linguistic")
+@pytest.mark.parametrize("method", BY_MEANING)
+def test_phrases_of_a_parser(log, method):
+    release = protect(log.with_frame(log.frame.head(400)), method, mapper="linguistic")
     assert len(release.log) > 0
     assert part(release)["audit"] == "kept"
 
@@ -413,8 +425,8 @@ def test_phrases_of_a_parser(log):
 @pytest.mark.parametrize("settings", [{}, {"diversity": 4, "closeness": 0.3, "asked_by": 2}], ids=str)
 @pytest.mark.parametrize("method", METHODS)
 def test_neither_pieces_nor_the_order_of_the_file_change_a_release(log, method, settings):
-    if method == "microagg-plain" and settings:
-        settings = {"labels": "fresh"}
+    if method != "microagg-semantic":
+        settings = {name: value for name, value in settings.items() if name != "asked_by"}
     whole = protect(log, method, **settings)
     assert whole.log.frame.equals(protect(log, method, piece_rows=97, **settings).log.frame)
     mixed = log.frame.sample(fraction=1, shuffle=True, seed=9)
@@ -446,7 +458,14 @@ def larger():
 
 @pytest.mark.parametrize(
     ("method", "on"),
-    [("microagg-semantic", "queries"), ("microagg-semantic", "categories"), ("microagg-plain", "queries")],
+    [
+        ("microagg-semantic", "queries"),
+        ("microagg-semantic", "categories"),
+        ("microagg-topic", "queries"),
+        ("microagg-topic", "categories"),
+        ("microagg-syntactic", "queries"),
+        ("microagg-plain", "queries"),
+    ],
 )
 def test_who_knows_whole_histories_is_right_one_time_in_k_at_most(method, on):
     """Acceptance 3. No luck is in it: labels of a group are equally good, and t of them count 1/t."""

@@ -6,26 +6,18 @@ below 2**53, so the answer to a query cannot depend on what stood beside it in t
 
 from __future__ import annotations
 
-import importlib.util
 from functools import cached_property
-from itertools import chain
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from querycloak.errors import MissingExtra
-from querycloak.kernels import vectors as kernel
 from querycloak.topics.classify.examples import Examples
 from querycloak.topics.classify.result import FloatArray, IntArray
+from querycloak.topics.embeddings import PIECE, STEPS, require, vectors
 
-STEPS = 1 << 12  # rounding of vectors and weights
 SHRINK = 0.3  # how much of the common covariance is replaced by its mean
 UNSEEN = 1e-4  # least probability of a topic
 FINE = 1 << 40  # rounding of probabilities, so that their sums are exact too
-PIECE = 20_000  # queries embedded at a time, to keep memory flat
 
 
 class Embedding:
@@ -34,43 +26,18 @@ class Embedding:
     def __init__(self, examples: Examples) -> None:
         self._examples = examples
 
-    @staticmethod
-    def installed() -> bool:
-        """Tell whether the extra is there."""
-        return importlib.util.find_spec("wordllama") is not None
-
-    @cached_property
-    def _model(self) -> tuple[Any, npt.NDArray[np.int32]]:
-        try:
-            import wordllama
-        except ImportError as error:
-            raise MissingExtra("embeddings", "the nearest topic by embedding") from error
-        home = Path(wordllama.__file__).parent
-        model = wordllama.WordLlama.load(cache_dir=home, disable_download=True)
-        model.tokenizer.no_padding()
-        return model.tokenizer, np.rint(model.embedding * STEPS).astype(np.int32)
-
-    def vectors(self, texts: list[str]) -> FloatArray:
-        """Embed texts in plain form as rounded vectors of length about one; nothing known gives zeros."""
-        tokenizer, table = self._model
-        ids = [each.ids for each in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
-        bounds = np.cumsum([0, *(len(each) for each in ids)])
-        rows = np.minimum(np.fromiter(chain.from_iterable(ids), np.int64), table.shape[0] - 1)
-        sums = kernel.sum_rows(rows, bounds, table).astype(np.float64)
-        length = np.sqrt((sums**2).sum(axis=1, keepdims=True))
-        return np.asarray(np.rint(sums / np.maximum(length, 1.0) * STEPS), np.float64)
-
     @cached_property
     def _weights(self) -> tuple[FloatArray, FloatArray]:
         """Class means against the common covariance: weights per domain and what is added to them."""
+        require("the nearest topic by embedding")
         examples = self._examples
-        vectors = self.vectors(examples.texts) / STEPS
+        known = vectors(examples.texts) / STEPS
         size = examples.domains.size
         total = np.bincount(examples.domain, examples.weight, size)
-        means = np.zeros((size, vectors.shape[1]))
-        np.add.at(means, examples.domain, vectors * examples.weight[:, None])
+        means = np.zeros((size, known.shape[1]))
+        np.add.at(means, examples.domain, known * examples.weight[:, None])
         means /= total[:, None]
-        inner = vectors - means[examples.domain]
+        inner = known - means[examples.domain]
         spread = inner.T @ (inner * examples.weight[:, None]) / examples.weight.sum()
         level = np.trace(spread) / spread.shape[0]
         spread = (1 - SHRINK) * spread + SHRINK * level * np.eye(spread.shape[0])
@@ -82,7 +49,7 @@ class Embedding:
         """Give the evidence of texts in plain form for each domain, exactly the same in any batch."""
         weights, offset = self._weights
         words = texts.to_list()
-        pieces = [self.vectors(words[i : i + PIECE]) @ weights + offset for i in range(0, len(words), PIECE)]
+        pieces = [vectors(words[i : i + PIECE]) @ weights + offset for i in range(0, len(words), PIECE)]
         return np.concatenate(pieces) / (STEPS * STEPS) if pieces else np.empty((0, offset.size))
 
     def evidence(self, texts: pl.Series, topics: IntArray) -> FloatArray:

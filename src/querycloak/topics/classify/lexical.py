@@ -21,6 +21,7 @@ from querycloak.topics.classify.letters import Letters
 from querycloak.topics.classify.normalise import plain, split
 from querycloak.topics.classify.reader import Reader, Reading
 from querycloak.topics.classify.result import GUESSED, HOW, Classified, FloatArray, IntArray, Texts, Urls
+from querycloak.topics.embeddings import installed as embeddings_installed
 from querycloak.topics.taxonomy import Taxonomy, load
 
 HEAD, TAIL, OTHER = 1.25, 0.7, 0.9  # what a phrase counts by its place
@@ -52,7 +53,7 @@ class Lexical:
         self._index = Index(self.taxonomy)
         self._reader = Reader(self._index.vocabulary)
         self._tree = tree_arrays(self.taxonomy)
-        self._embeddings = Embedding.installed() if embeddings is None else embeddings
+        self._embeddings = embeddings_installed() if embeddings is None else embeddings
 
     @cached_property
     def examples(self) -> Examples:

@@ -20,6 +20,7 @@ _ADDRESS: Final = r"(?i)(?:^|\s)(?:https?:|www[. ])|[\w-]\.(?:com|net|org|edu|go
 _BETWEEN: Final = r"[,;|\n]+"
 _SHARP = re.compile(r"(?:s|x|z|ch|sh)$")
 _AFTER_CONSONANT = re.compile(r"[^aeiou]y$")
+_Found = tuple[str, int, bool]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Phrase:
     before: tuple[str, ...] = ()  # words that stand between it and the phrase before
     removed: tuple[str, ...] = ()  # its own first words, which no known phrase has
     plural: bool = False
+    known: str = ""  # the phrase of the lexicon that it was found as
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Mapper:
     def __init__(self, concepts: Concepts, how: str = "lexical") -> None:
         self.concepts = concepts
         self._how = how
-        self._known: dict[tuple[str, ...], tuple[int, int, bool]] = {}
+        self._known: dict[tuple[str, ...], _Found] = {}
         self._stem = stemmer().stemWord
 
     def read(self, queries: pl.Series) -> Mapped:
@@ -80,19 +82,20 @@ class Mapper:
     def _meant(self, words: list[str], spans: Iterable[tuple[int, int]]) -> Iterator[Phrase]:
         last = 0
         for start, end in spans:
-            concept, removed, plural = self._meaning(tuple(words[start:end]))
-            if concept >= 0:
-                yield Phrase(concept, tuple(words[last:start]), tuple(words[start : start + removed]), plural)
+            known, removed, plural = self._meaning(tuple(words[start:end]))
+            if known:
+                concept, between = self.concepts.meaning[known], tuple(words[last:start])
+                yield Phrase(concept, between, tuple(words[start : start + removed]), plural, known)
             last = end
 
-    def _meaning(self, words: tuple[str, ...]) -> tuple[int, int, bool]:
-        """Find a phrase's concept, how many words had to go, and whether it was a plural."""
+    def _meaning(self, words: tuple[str, ...]) -> _Found:
+        """Find the known phrase in a phrase, how many words had to go, and whether it was a plural."""
         known = self._known.get(words)
         if known is None:
             known = self._known[words] = self._looked_up(words)
         return known
 
-    def _looked_up(self, words: tuple[str, ...]) -> tuple[int, int, bool]:
+    def _looked_up(self, words: tuple[str, ...]) -> _Found:
         """Look a phrase up, then without its first words; run together by words alone, also without its last.
 
         A list of words without a parser often ends in a name that nobody knows: `siding new haddonburg`.
@@ -102,13 +105,13 @@ class Mapper:
             if end < len(words) and words[end - 1] in STOP_WORDS:
                 continue  # `free` says nothing alone
             for removed in range(end):
-                concept = self.concepts.meaning.get(" ".join(words[removed:end]), -1)
-                if concept >= 0:
-                    return concept, removed, False
-                concept = self.concepts.stems.get(" ".join(stems[removed:end]), -1)
-                if concept >= 0 and len(words[end - 1]) > 1:
-                    return concept, removed, words[end - 1].endswith("s")
-        return -1, 0, False
+                text = " ".join(words[removed:end])
+                if text in self.concepts.meaning:
+                    return text, removed, False
+                text = self.concepts.stems.get(" ".join(stems[removed:end]), "")
+                if text and len(words[end - 1]) > 1:
+                    return text, removed, words[end - 1].endswith("s")
+        return "", 0, False
 
 
 def _parsed(texts: pl.Series, words: Sequence[list[str]]) -> list[list[tuple[int, int]]]:

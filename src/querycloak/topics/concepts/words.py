@@ -114,14 +114,14 @@ class Concepts:
         return 0
 
     @cached_property
-    def stems(self) -> dict[str, int]:
-        """What phrases mean by their stems; of several with the same stems, the shortest counts."""
+    def stems(self) -> dict[str, str]:
+        """The known phrases by their stems; of several with the same stems, the shortest counts."""
         texts = sorted(self.meaning, key=lambda text: (len(text), text))
         words = sorted({word for text in texts for word in text.split(" ")})
         stem = dict(zip(words, stemmer().stemWords(words), strict=True))
-        found: dict[str, int] = {}
+        found: dict[str, str] = {}
         for text in texts:
-            found.setdefault(" ".join(stem[word] for word in text.split(" ")), self.meaning[text])
+            found.setdefault(" ".join(stem[word] for word in text.split(" ")), text)
         return found
 
     @cached_property
@@ -133,6 +133,13 @@ class Concepts:
             if len(words) > 2 and not FUNCTION_WORDS.isdisjoint(words[1:-1]) and _stands_alone(text):
                 found.setdefault(words[0], set()).add(len(words))
         return {first: sorted(lengths, reverse=True) for first, lengths in found.items()}
+
+    def categories(self, phrase: str, most: int) -> list[int]:
+        """Give the nodes of the first categories that a known phrase speaks for, the strongest first."""
+        ranked = self.placed.tree.terms.phrases.get(phrase)
+        if ranked is None:  # spelt in another way there
+            return [int(self.placed.node[self.meaning[phrase]])]
+        return [node for node, _ in ranked[:most]]
 
     @cached_property
     def ancestors(self) -> Ragged:
