@@ -30,6 +30,7 @@ KS = (2, 3, 4, 5, 6, 7, 8, 9, 10)
 LARGE_KS = (20, 30, 35, 40, 50)  # the thesis goes to 50 with the syntactic method only
 QUERIES_OF_EACH = (1, 2, 3, 5, 10, 15, 20)  # Korolova's d
 DOCUMENTS = (1, 2, 3, 5, 10, 20, 30, 40)  # Poblete's K
+ASKED_BY = (2, 3, 5, 10, 20)  # people; a yardstick for what is rare, without noise
 EPSILON, DELTA = math.log(10), 1e-5  # Korolova's: the thesis names neither
 MINED_KS, MINED_GROUPS = (3, 5, 10, 20, 30, 50), (2, 5, 10, 25, 50, 100, 200, 300, 400, 500)
 TOP = 10
@@ -75,6 +76,8 @@ def plans(quick: bool) -> Iterator[Plan]:
         scale, least = d / EPSILON, math.ceil(d * (1 - math.log(2 * DELTA / d) / EPSILON))
         settings = {"d": d, "K": least, "b": scale, "b_q": scale, "threshold-dp.output": "log"}
         yield Plan("threshold", "threshold-dp", settings, d)
+    for least in (2,) if quick else ASKED_BY:
+        yield Plan("frequent", "frequent-only", {"k": least}, least)
     for least in (2, 5) if quick else DOCUMENTS:
         yield Plan("graph", "graph-suppress", {"k": least, "sites": 0}, least)
         yield Plan("graph, no density", "graph-suppress", {"k": least, "sites": 0, "density": "off"}, least)

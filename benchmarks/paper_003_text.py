@@ -241,7 +241,7 @@ def what_removals_remove(results: Results) -> str:
     """Explain the removals."""
     about, rows = results.about, []
     for kind, name, settings in (
-        ("threshold", "d", (1, 5, 10, 20)), ("graph", "K", (1, 2, 5, 10, 30)),
+        ("threshold", "d", (1, 5, 10, 20)), ("frequent", "people", (2, 3, 5, 10, 20)), ("graph", "K", (1, 2, 5, 10, 30)),
         ("graph, no density", "K", (1, 2, 5, 10, 30)), ("graph, density alone", "K", (0,)),
     ):  # fmt: skip
         for at in settings:
@@ -256,7 +256,8 @@ def what_removals_remove(results: Results) -> str:
 method's formulas for ε = ln {math.exp(EPSILON):.0f} and δ = {DELTA:g}: noise of scale d/ε, and a threshold
 above which a query of one person hardly ever comes. {about["users"]:,} people are few for that. And only the
 d searches that count can be shown (`output=log`): at d = 1 that is at most {most:.1f} % of the records,
-whatever the threshold, so that the thesis must have counted or shown more. The noise is not seeded.
+whatever the threshold, so that the thesis must have counted or shown more. The noise is not seeded. A
+yardstick without noise is `frequent`: all records of queries that so many people asked (`frequent-only`).
 
 **Poblete** (`graph`). Kp is a number of documents that a search engine returns. A log has no such lists: ours
 counts the URLs that somebody clicked on, which are far fewer. This is why ours removes far more, and why a
