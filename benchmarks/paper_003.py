@@ -122,7 +122,7 @@ def measured(log: qc.Log, plan: Plan) -> dict[str, Any]:
 def classified(release: qc.Release) -> qc.Log:
     """Give each released query the classifier's category, and each row its person where labels are gone."""
     frame = release.log.frame.with_columns(category=pl.lit(None, pl.String))
-    if "user" not in frame.columns:
+    if "user" not in frame.columns or frame["user"].null_count() == len(frame):
         assert release.truth is not None
         frame = frame.with_columns(user=release.truth["original_user"])
     return qc.classify(release.log.with_frame(frame))

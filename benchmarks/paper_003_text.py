@@ -241,7 +241,8 @@ def what_removals_remove(results: Results) -> str:
     """Explain the removals."""
     about, rows = results.about, []
     for kind, name, settings in (
-        ("threshold", "d", (1, 5, 10, 20)), ("frequent", "people", (2, 3, 5, 10, 20)), ("graph", "K", (1, 2, 5, 10, 30)),
+        ("threshold", "d", (1, 5, 10, 20)), ("frequent", "people", (2, 3, 5, 10, 20)),
+        ("graph", "K", (1, 2, 5, 10, 30)),
         ("graph, no density", "K", (1, 2, 5, 10, 30)), ("graph, density alone", "K", (0,)),
     ):  # fmt: skip
         for at in settings:
