@@ -161,6 +161,17 @@ class Batch:
         """Give the same batch with some columns exchanged."""
         return Batch(**(self.arrays() | columns), texts=self.texts)
 
+    def without_blanks(self) -> Batch:
+        """Give the same batch with nothing where a column must leave empty: what is made of it shows none."""
+        if not self.blank.any():
+            return self
+        return self.replace(
+            **{
+                name: np.where(self.blank & bit == 0, getattr(self, name), _ABSENT.get(name, NOTHING))
+                for name, bit in BIT.items()
+            }
+        )
+
     def arrays(self) -> dict[str, IntArray]:
         """Give the columns by name, for a snapshot."""
         return {name: getattr(self, name) for name in self.COLUMNS}

@@ -51,6 +51,8 @@ class Protector(ABC):
     keeps_book: ClassVar[bool] = False
     #: The book's name, if methods share it: the budget that people have spent.
     book_name: ClassVar[str] = ""
+    #: Columns that its promise is about: a later method may empty them, but not change them.
+    stands_on: ClassVar[frozenset[str]] = frozenset()
     #: Whether its result is a table of counts (see `counts`) instead of records; then nothing comes after it.
     table: bool = False
     #: Whether it makes up records, with negative rows: they come from no row of the original.

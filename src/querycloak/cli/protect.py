@@ -138,8 +138,14 @@ def _tell_left_out(report: Report) -> None:
         say(f"emptied what may carry identity ({plural(len(report.dropped_columns), 'column')}): {names}")
 
 
+def _withheld(report: Report) -> str:
+    if report.withheld < 0:
+        return f"shows {plural(-report.withheld, 'record')} more than it read"
+    return f"withheld {plural(report.withheld, 'record')}"
+
+
 def _explain(report: Report) -> None:
-    say(f"withheld {plural(report.withheld, 'record')}; searches by reason:")
+    say(f"{_withheld(report)}; searches by reason:")
     for method, reasons in report.reasons.items():
         for reason, count in sorted(reasons.items(), key=lambda pair: -pair[1]):
             say(f"  {method}: {reason}: {count:,}")

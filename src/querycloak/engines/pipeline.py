@@ -69,6 +69,18 @@ def _check_tables(stages: list[Protector]) -> None:
             )
 
 
+def _check_columns(stages: list[Protector]) -> None:
+    """Refuse a method that changes what an earlier one's promise is about."""
+    for place, stage in enumerate(stages):
+        for after in stages[place + 1 :]:
+            changed = sorted(stage.stands_on & (after.rewrites - after.empties))
+            if changed:
+                raise Refused(
+                    f"`{after.name}` changes `{changed[0]}`, and that is what `{stage.name}` promises about",
+                    hint="use one of them",
+                )
+
+
 def _check_alone(stages: list[Protector]) -> None:
     """Refuse a promise about one person more or less behind a method in which that moves others' records."""
     for place, stage in enumerate(stages):
@@ -98,6 +110,7 @@ class Pipeline:
                 hint="use one of them",
             )
         _check_tables(self.stages)
+        _check_columns(self.stages)
         _check_alone(self.stages)
         self._met = np.empty(0, np.int64)
 

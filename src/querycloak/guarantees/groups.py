@@ -44,7 +44,8 @@ def _of_labels(evidence: Evidence, users: pl.DataFrame, what: str) -> str:
 
 def _diverse(least: int) -> Callable[[Evidence], str]:
     def run(evidence: Evidence) -> str:
-        few = _topics(evidence).group_by("user").agg(n=pl.col("topic").n_unique()).filter(pl.col("n") < least)
+        topics = pl.col("topic").drop_nulls().n_unique()
+        few = _topics(evidence).group_by("user").agg(n=topics).filter(pl.col("n") < least)
         return _of_labels(evidence, few, f"are of histories with fewer than {least} topics")
 
     return run
@@ -97,8 +98,11 @@ def _by_people(k: int) -> Callable[[Evidence], str]:
         assert beside is not None
         people = beside.select("released_row", "original_user").collect()
         rows = evidence.text().select("released_row", "user").collect()
-        who = rows.join(people, on="released_row").join(histories(evidence), on="user", nulls_equal=True)
-        few = who.filter(pl.col("original_user").n_unique().over("history") < k)
+        who = rows.join(people, on="released_row", how="left").join(
+            histories(evidence), on="user", nulls_equal=True
+        )
+        behind = pl.col("original_user").drop_nulls().n_unique().over("history")
+        few = who.filter((behind < k) | pl.col("original_user").is_null())
         return faults(few.lazy(), f"are of histories behind which are fewer than {k} people")
 
     return run

@@ -65,14 +65,17 @@ def few_sites(clicks: Clicks, site: IntArray, least: int) -> Mask:
 
 
 @njit(cache=True, nogil=True)
-def _neighbours(q, begins, urls, starts, queries, alive, seen, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with the queries alive that share a URL with q, each once; give how many."""
-    size, seen[q] = 0, q
+def _neighbours(q, mark, begins, urls, starts, queries, alive, seen, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with the queries alive that share a URL with q, each once; give how many.
+
+    `seen` may hold any marks but this one.
+    """
+    size, seen[q] = 0, mark
     for i in range(begins[q], begins[q + 1]):
         for j in range(starts[urls[i]], starts[urls[i] + 1]):
             p = queries[j]
-            if alive[p] and seen[p] != q:
-                seen[p], out[size] = q, p
+            if alive[p] and seen[p] != mark:
+                seen[p], out[size] = mark, p
                 size += 1
     return size
 
@@ -83,30 +86,34 @@ def _degrees(begins, urls, starts, queries, alive):  # type: ignore[no-untyped-d
     out = np.empty(alive.size, np.int64)
     for q in range(alive.size):
         if alive[q]:
-            degree[q] = _neighbours(q, begins, urls, starts, queries, alive, seen, out)
+            degree[q] = _neighbours(q, q, begins, urls, starts, queries, alive, seen, out)
     return degree
 
 
 @njit(cache=True, nogil=True)
-def _take_out(begins, urls, starts, queries, alive, degree, place):  # type: ignore[no-untyped-def]
+def _take_out(begins, urls, starts, kinds, degree, size, first, place, members, alive):  # type: ignore[no-untyped-def]
     """Take out the query with most neighbours, again and again, until none has any.
 
-    A degree only falls: an entry of the heap that is out of date comes too early, never too late.
+    Queries that led to the same URLs are one kind, and have equally many neighbours. A degree only falls: an
+    entry of the heap that is out of date comes too early, never too late.
     """
-    seen, out = np.full(alive.size, -1), np.empty(alive.size, np.int64)
-    heap = [(-degree[q], place[q], q) for q in range(alive.size) if degree[q] > 0]
+    seen, out = np.full(size.size, -1), np.empty(size.size, np.int64)
+    there, turn = size > 0, 0
+    heap = [(-degree[c], place[members[first[c]]], c) for c in range(size.size) if degree[c] > 0]
     heapify(heap)
     while len(heap) > 0:
-        known, tie, q = heappop(heap)
-        if degree[q] == 0:
+        known, _, c = heappop(heap)
+        if degree[c] == 0 or size[c] == 0:
             continue
-        if -known != degree[q]:
-            heappush(heap, (-degree[q], tie, q))
-            continue
-        alive[q] = False
-        for i in range(_neighbours(q, begins, urls, starts, queries, alive, seen, out)):
-            degree[out[i]] -= 1
-        degree[q] = 0
+        if -known == degree[c]:
+            alive[members[first[c]]] = False
+            first[c], size[c], degree[c] = first[c] + 1, size[c] - 1, degree[c] - 1
+            there[c] = size[c] > 0
+            turn += 1
+            for i in range(_neighbours(c, turn, begins, urls, starts, kinds, there, seen, out)):
+                degree[out[i]] -= 1
+        if size[c] > 0 and degree[c] > 0:
+            heappush(heap, (-degree[c], place[members[first[c]]], c))
 
 
 def degrees(clicks: Clicks, keep: Mask) -> IntArray:
@@ -130,7 +137,41 @@ def disconnected(clicks: Clicks, keep: Mask, rank: npt.NDArray[np.uint64]) -> Ma
 
     It keeps many more than `without_neighbours`: one query of two that share a URL can stay.
     """
-    alive, degree = keep.copy(), degrees(clicks, keep)
-    place = np.argsort(np.argsort(rank, kind="stable"), kind="stable")
-    _take_out(clicks.begins, clicks.urls, clicks.starts, clicks.queries, alive, degree, place)
+    alive, place = keep.copy(), np.argsort(np.argsort(rank, kind="stable"), kind="stable")
+    kind, members = _kinds(clicks, keep, place)
+    size = np.bincount(kind)
+    first = np.cumsum(size) - size
+    model = members[first]  # one query of each kind tells what it led to
+    own = np.diff(clicks.begins)[model]
+    flat = np.arange(own.sum()) + np.repeat(clicks.begins[model] - (np.cumsum(own) - own), own)
+    many = clicks.starts.size - 1
+    graph = click_graph(np.repeat(np.arange(size.size), own), clicks.urls[flat], size.size, many)
+    lists = (graph.begins, graph.urls, graph.starts, graph.queries)
+    degree = _sums(*lists, size)
+    _take_out(*lists, degree, size, first, place, members, alive)
     return alive
+
+
+def _kinds(clicks: Clicks, keep: Mask, place: IntArray) -> tuple[IntArray, IntArray]:
+    """Put queries that led to the same URLs together: the kind of each, and the queries, by kind and place.
+
+    Sets of URLs are told apart by two sums of scattered numbers, 128 bits in all.
+    """
+    chosen = np.flatnonzero(keep & (np.diff(clicks.begins) > 0))
+    marks = np.random.default_rng(clicks.starts.size).integers(0, 2**63, (2, clicks.starts.size), np.int64)
+    ends = np.concatenate([[[0], [0]], np.cumsum(marks[:, clicks.urls], axis=1)], axis=1)
+    sums = ends[:, clicks.begins[chosen + 1]] - ends[:, clicks.begins[chosen]]  # overflow goes round
+    _, kind = np.unique(sums, axis=1, return_inverse=True)
+    order = np.lexsort((place[chosen], kind.reshape(-1)))
+    return kind.reshape(-1)[order], chosen[order]
+
+
+@njit(cache=True, nogil=True)
+def _sums(begins, urls, starts, kinds, size):  # type: ignore[no-untyped-def]
+    """Count the neighbours of a query of each kind: others of its kind, and all of the kinds around it."""
+    degree, there = size - 1, size > 0
+    seen, out = np.full(size.size, -1), np.empty(size.size, np.int64)
+    for c in range(size.size):
+        for i in range(_neighbours(c, c, begins, urls, starts, kinds, there, seen, out)):
+            degree[c] += size[out[i]]
+    return degree

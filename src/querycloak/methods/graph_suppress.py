@@ -55,6 +55,7 @@ class GraphSuppress(Protector):
     per_row = True  # a search may have several clicks, and each counts
     wants_people = True  # methods that move labels would tear the rows of a search apart
     rewrites = frozenset({"user"})
+    stands_on = frozenset({"url"})
     exempt: ClassVar[dict[str, str]] = {
         "memory_stays_bounded": "any later click can connect two queries, so all are held until the log ends"
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from querycloak.dictionary import Texts
@@ -60,12 +62,9 @@ class ByTree(Likeness):
         """Give how far each category lies from the one that is nearest to all of them (5.14)."""
         distinct, number, count = np.unique(thing, return_inverse=True, return_counts=True)
         tree = self._tree
-        first, second = np.repeat(distinct, distinct.size), np.tile(distinct, distinct.size)
-        common = tree.depth[tree.common_ancestors(first, second)]
-        either = tree.depth[first] + tree.depth[second] - common
-        table = ((either - common) / np.maximum(either, 1)).reshape(distinct.size, distinct.size)
-        middle = int(np.argmin((table @ count).round(9)))
-        return np.asarray(table[middle][number])
+        middle = distinct[np.argmin(_sums(tree, distinct, count).round(9))]
+        common = tree.depth[tree.common_ancestors(np.full(distinct.size, middle), distinct)]
+        return np.asarray(_delta(common, tree.depth[middle], tree.depth[distinct])[number])
 
     def picked(self, thing: IntArray, names: IntArray) -> IntArray:
         """Pick a query of each category by chance; where there is none, give the category's own name."""
@@ -82,9 +81,37 @@ class ByTree(Likeness):
         least = self.settings.diversity
         if least == 1:
             return chosen
-        return mixing.varied(chosen, self._tree.at_level(thing, 1).astype(np.int64), apart, least)
+        return mixing.varied(chosen, self._tree.at_level(thing, 1).astype(np.int64), apart, least, thing)
 
     def category(self, thing: IntArray) -> IntArray:
         """Give the paths of categories."""
         paths = self._tree.paths
         return self.texts.category.intern([paths[n] for n in thing.tolist()])
+
+
+def _delta(common: Any, one: Any, other: Any) -> Floats:
+    """Give the distance of categories by their depths, and that of what is above both (5.10)."""
+    either = one + other - common
+    return np.asarray((either - common) / np.maximum(either, 1))
+
+
+def _sums(tree: Taxonomy, distinct: IntArray, count: IntArray) -> Floats:
+    """Sum up the distances of each category to all of them, each as often as it comes.
+
+    All below an ancestor and at one depth are equally far, so a count by ancestor and depth is enough.
+    """
+    depth = tree.depth[distinct].astype(np.int64)
+    levels = np.arange(int(depth.max()) + 1)
+    reaches = depth[:, None] >= levels
+    above = np.stack([tree.at_level(distinct, level) for level in levels.tolist()], axis=1)
+    node = np.unique(above, return_inverse=True)[1].reshape(above.shape)
+    below = np.zeros((int(node.max()) + 1, levels.size))
+    who, level = np.nonzero(reaches)
+    np.add.at(below, (node[who, level], depth[who]), count[who])
+    total = np.zeros(distinct.size)
+    for common in levels.tolist():
+        here = below[node[:, common]] * reaches[:, common, None]
+        if common + 1 < levels.size:
+            here -= below[node[:, common + 1]] * reaches[:, common + 1, None]
+        total += (here * _delta(common, depth[:, None], levels)).sum(axis=1)
+    return total

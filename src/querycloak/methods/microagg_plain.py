@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from querycloak import settings as declared
@@ -30,6 +32,12 @@ class MicroaggPlain(MicroaggTexts):
 
     name = "microagg-plain"
     reads = frozenset({"user", "query", "time"})
+
+    @dataclass(frozen=True, kw_only=True)
+    class Settings(MicroaggTexts.Settings):
+        """Settings of `microagg-plain`."""
+
+    settings: Settings
 
     @classmethod
     def examples(cls) -> list[declared.Settings]:

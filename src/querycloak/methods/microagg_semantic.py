@@ -113,10 +113,7 @@ class MicroaggSemantic(MicroaggMeanings):
         quota = member_quotas(np.bincount(owner, minlength=members.size).tolist(), range(members.size))
         parts = [np.flatnonzero(owner == m) for m in range(members.size)]
         chosen = np.concatenate(
-            [
-                own[_nearest(thing[own], apart[own])[:most]]
-                for own, most in zip(parts, quota, strict=True)
-            ]
+            [own[_nearest(thing[own], apart[own])[:most]] for own, most in zip(parts, quota, strict=True)]
         )
         chosen = likeness.varied(chosen, thing, apart)
         names = (members[0] << 32) + np.arange(chosen.size)  # not by rows: a file's order decides nothing

@@ -110,9 +110,9 @@ class Microaggregation(Protector):
     def check_people(self, people: int) -> None:
         """Refuse a log with fewer than k people."""
         if people < self.settings.k:
-            name = type(self).__name__
             raise ParameterError(
-                f"{name}: `k` is {self.settings.k}, but the log has only {people} users",
+                f"{self.name}: `k` is {self.settings.k}, but the log has only {people} "
+                f"user{'' if people == 1 else 's'}",
                 hint=f"the largest possible k is {people}" if people > 1 else "",
             )
 
@@ -123,8 +123,8 @@ class Microaggregation(Protector):
         return cls.needs | ({"category"} if mixed else frozenset())
 
     def push(self, batch: Batch) -> Batch:
-        """Hold everything until the log has ended."""
-        self._held += batch
+        """Hold everything until the log has ended; what must not be shown is not even looked at."""
+        self._held += batch.without_blanks()
         return Batch.empty(self.texts)
 
     def close(self) -> Batch:
@@ -156,12 +156,12 @@ class Microaggregation(Protector):
         """Represent every group, joining those whose topics are too few or too unlike the log's."""
         groups, own = _split(group), _split(group[held.user])
 
-        def represent(members: IntArray) -> Representative:
-            return self._represented(held[np.flatnonzero(np.isin(held.user, members))], members)
+        def represent(members: IntArray, rows: IntArray) -> Representative:
+            return self._represented(held[rows], members)
 
-        made = [self._represented(held[rows], g) for rows, g in zip(own, groups, strict=True)]
+        made = [represent(members, rows) for members, rows in zip(groups, own, strict=True)]
         if self._mixed:
-            groups, made = mixing.joined(groups, made, represent, self._topic, self.settings)
+            groups, made = mixing.joined(groups, own, made, represent, self._topic, self.settings)
         return self._told(self._code, groups, made)
 
     @property
@@ -209,7 +209,10 @@ class Microaggregation(Protector):
         """Exchange picks, by their draws, until they have the topics that are asked for."""
         if self._wanted[0] == 1:
             return chosen
-        topic = np.unique(self.texts.category.at_level(theirs.category, 1), return_inverse=True)[1]
+        top = self.texts.category.at_level(theirs.category, 1)
+        topic, known = np.full(top.size, NOTHING, np.int64), top >= 0
+        prints = self.texts.category.fingerprints(top[known], derive(self.key, "topics"))
+        topic[known] = np.unique(prints, return_inverse=True)[1]  # numbers that no order of coming decides
         return mixing.varied(chosen, topic, draws.astype(np.float64), self._wanted[0])
 
     @abstractmethod

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 
 from querycloak.kernels.history_distance import Hosts, Strings
 from querycloak.log import IntArray
 from querycloak.methods.sharing import labels_of
+
+#: Different words of a query that are compared, the first ones: each is with all others, in all pairs.
+MOST: Final = 32
 
 
 def _edges(sizes: Iterable[int]) -> IntArray:
@@ -19,7 +23,8 @@ def spell(queries: Sequence[str]) -> Strings:
     """Take distinct query strings apart: words at white space, words into letters."""
     known: dict[str, int] = {}
     split = [query.split() for query in queries]
-    words = [[known.setdefault(word, len(known)) for word in dict.fromkeys(terms)] for terms in split]
+    distinct = [list(dict.fromkeys(terms))[:MOST] for terms in split]
+    words = [[known.setdefault(word, len(known)) for word in some] for some in distinct]
     flat = np.array([word for some in words for word in some], np.int64)
     letters = np.frombuffer("".join(known).encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
     terms = np.array([len(terms) for terms in split], np.int64)

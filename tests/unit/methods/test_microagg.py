@@ -331,7 +331,9 @@ def test_more_topics_than_the_log_has_are_refused(tree):
     log = made(*((f"u{n}", "golf") for n in range(9)), category=pl.lit("Other"))
     with pytest.raises(QueryCloakError, match="needs the column `category`"):
         protect(made(*((f"u{n}", "golf") for n in range(9))), taxonomy=tree, diversity=2)
-    with pytest.raises(ParameterError, match="`diversity` is 2, but all people together have fewer topics"):
+    with pytest.raises(
+        ParameterError, match="`diversity` is 2, but even one history of all people has fewer"
+    ):
         protect(log, taxonomy=tree, diversity=2)
 
 
@@ -446,6 +448,52 @@ def test_rules_may_come_first_and_what_hides_people_may_not(log):
         for other in ("cohort", "swap", "frequent-only"):
             with pytest.raises(Refused):
                 qc.protect(log, other, method, seed=1)
+
+
+# What other methods withheld, and what the file's order may not decide
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_came_in_blank_does_not_leave(method):
+    """`z-anonymity` empties rank and url where it shows a category in place of a rare query."""
+    rows = [(f"u{n}", f"secret{n}" if n % 2 else "dog") for n in range(12)]
+    log = made(
+        *rows,
+        time=pl.Series(range(12)).cast(pl.Datetime("us", "UTC")),
+        rank=pl.Series([n if n % 2 else 50 for n in range(12)]),
+        url=pl.Series([f"http://www.host{n}.example" if n % 2 else None for n in range(12)]),
+        category=pl.lit("Health/Flu"),
+    )
+    release = qc.protect(log, "z-anonymity", method, seed=1, **{"z-anonymity.z": 2, f"{method}.k": 2})
+    hosts = [url for url in release.log.frame["url"].to_list() if url]
+    assert not [url for url in hosts if "host" in url]
+    assert set(release.log.frame["rank"].drop_nulls()) <= {50}
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "microagg-semantic"])
+def test_topics_that_are_equally_common_are_not_taken_by_the_order_of_the_file(method):
+    topics = ("Arts", "Health", "Games", "News")
+    rows = [(f"u{n}", f"dog {n} {i}") for n in range(8) for i in range(3)]
+    category = pl.Series(
+        [topics[(n * 3 + i) // 2 % 4] if i == 2 else "Arts" for n in range(8) for i in range(3)]
+    )
+    times = pl.Series(np.arange(24) * 60_000_000).cast(pl.Datetime("us", "UTC"))
+    log = made(*rows, time=times, category=category)
+    found = [
+        groups(
+            protect(
+                log.with_frame(log.frame.sample(fraction=1, shuffle=True, seed=seed)), method, diversity=2
+            )
+        )
+        for seed in range(4)
+    ]
+    assert all(one == found[0] for one in found)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_column_to_keep_is_refused(method, small):
+    with pytest.raises(Refused, match="come from no row of the log"):
+        qc.protect(small, method, seed=1, keep=["session"])
 
 
 # What attackers find

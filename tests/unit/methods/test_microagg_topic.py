@@ -216,7 +216,7 @@ def test_histories_have_the_topics_that_were_asked_for(tree):
     release = protect(log, taxonomy=tree, k=3, diversity=3, closeness=0.35)
     assert first_names(release).min() >= 3
     assert [check["verdict"] for check in part(release)["checks"]] == ["kept"] * 4
-    with pytest.raises(ParameterError, match="all people together have fewer topics"):
+    with pytest.raises(ParameterError, match="even one history of all people has fewer topics"):
         protect(log, taxonomy=tree, k=3, diversity=5)
 
 
