@@ -92,6 +92,20 @@ def microagg_kernels(scale: float) -> Any:
     return bench.measure(scale)
 
 
+def crowd(scale: float) -> Any:
+    """Simulate crowds of up to ten million members."""
+    from benchmarks import crowd as bench
+
+    return bench.measure(scale)
+
+
+def crowd_peers(scale: float) -> Any:
+    """Send queries through 20 real peers."""
+    from benchmarks import crowd_peers as bench
+
+    return bench.measure(scale)
+
+
 def start_up(scale: float) -> Any:
     """Import the package and print the help, five times each; the best counts."""
     import time
@@ -120,6 +134,8 @@ BENCHMARKS: tuple[Callable[[float], Any], ...] = (
     km,
     dp,
     microagg_kernels,
+    crowd,
+    crowd_peers,
 )
 
 

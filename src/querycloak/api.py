@@ -19,9 +19,10 @@ from querycloak.engines.pipeline import parse_stages
 from querycloak.engines.request import Request, silent
 from querycloak.engines.verify import Question, Verification, read_truth
 from querycloak.engines.verify import verify as verify_question
-from querycloak.errors import UsageError
+from querycloak.errors import DataError, UsageError
 from querycloak.guarantees import COUNTS_ONLY
 from querycloak.io import read, write
+from querycloak.keys import write_private
 from querycloak.log import COUNTS, Log
 from querycloak.measures.on_logs import NotApplicable, Pair
 from querycloak.protector import Protector
@@ -175,10 +176,13 @@ def attack_files(
     wanted = write_log is not None or write_profiles is not None
     if wanted:
         _check_one_attribution(attacks)
-    run.prepare(attacks, settings or {}, seed)  # before long reading, in case a name is wrong
-    document = certificates.read(certificate or certificates.path_of(Path(release)))
-    layout = io.Layout.from_dict(document["release"]["layout"])
-    released = io.read(release, layout=layout, required=())
+    chosen = run.prepare(attacks, settings or {}, seed)  # before long reading, in case a name is wrong
+    beside = certificate or certificates.path_of(Path(release))
+    needed = beside.is_file() or any(one.certified for one in chosen)
+    document = certificates.read(beside) if needed else {}
+    layout = io.Layout.from_dict(document["release"]["layout"]) if needed else None
+    extra = frozenset[str]().union(*(one.extra for one in chosen))
+    released = io.read(release, layout=layout, required=()) if needed else _read_trace(release, extra)
     before = io.read(original, **reading).frame
     before = before.select(name for name in ("row", "user", "query", "category") if name in before.columns)
 
@@ -186,12 +190,20 @@ def attack_files(
         if write_log is not None:
             io.write(frame, write_log, io.layout_for(write_log, like=layout), private=True)
         if write_profiles is not None:
-            certificates.write_private(write_profiles, profiles_bytes(frame, write_profiles.suffix))
+            write_private(write_profiles, profiles_bytes(frame, write_profiles.suffix))
 
     return run.attack(
         released.frame, document, before, read_truth(truth), attacks, settings, progress,
         seed=seed, rebuilt=rebuilt if wanted else None,
     )  # fmt: skip
+
+
+def _read_trace(path: str, extra: frozenset[str]) -> Log:
+    """Read a log that has no certificate, with the columns that attacks ask for, if it has them."""
+    try:
+        return io.read(path, required=(), keep=sorted(extra))
+    except DataError:
+        return io.read(path, required=())
 
 
 def _check_one_attribution(attacks: Sequence[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -170,13 +169,3 @@ def signature_fault(certificate: Certificate, public_key: Path) -> str:
     except (OSError, ValueError, AttributeError, TypeError):
         raise UsageError("the public key is not an Ed25519 public key in PEM form") from None
     return ""
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, under its final name only when complete."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(descriptor, 0o600)
-        file.write(content)
-    unfinished.replace(path)

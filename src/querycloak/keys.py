@@ -109,3 +109,13 @@ def release_key(secret: Secret, source: str, release: str) -> bytes:
 def stage_key(release: bytes, place: int, method: str, settings: Mapping[str, Any]) -> bytes:
     """Make the key of one method within a release; other settings mean another key."""
     return derive(release, "stage", str(place), method, json.dumps(settings, sort_keys=True))
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, under its final name only when complete."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, 0o600)
+        file.write(content)
+    unfinished.replace(path)

@@ -49,10 +49,18 @@ class Settings:
     def parse(cls, chosen: Mapping[str, str]) -> Self:
         """Build settings from texts, as a command line or an environment gives them."""
         known = {f.name: f for f in fields(cls)}
+        return cls.given(
+            {name: _read(known[name], text) if name in known else text for name, text in chosen.items()}
+        )
+
+    @classmethod
+    def given(cls, chosen: Mapping[str, Any]) -> Self:
+        """Build settings from values, as a configuration file gives them."""
+        known = [f.name for f in fields(cls)]
         for name in chosen:
             if name not in known:
-                raise UnknownName(_unknown(cls, name), hint=_nearest(name, list(known)))
-        return cls(**{name: _read(known[name], text) for name, text in chosen.items()})
+                raise UnknownName(_unknown(cls, name), hint=_nearest(name, known))
+        return cls(**chosen)
 
     @classmethod
     def declarations(cls) -> list[dict[str, Any]]:

@@ -23,13 +23,14 @@ def runnable(page: Path) -> bool:
 def marks(page: Path) -> list[pytest.MarkDecorator]:
     """Name the extras that a page's commands need."""
     text = page.read_text("utf-8")
-    needs = {
-        "dp": "-m threshold-dp",
-        "sign": "--sign ",
-        "nlp": "--classifier linguistic",
-        "embeddings": 'similarity="embedding"',
-    }
-    return [getattr(pytest.mark, extra) for extra, option in needs.items() if option in text]
+    needs = (
+        ("dp", "-m threshold-dp"),
+        ("sign", "--sign "),
+        ("sign", "--new-identity"),
+        ("nlp", "--classifier linguistic"),
+        ("embeddings", 'similarity="embedding"'),
+    )
+    return [getattr(pytest.mark, extra) for extra, option in needs if option in text]
 
 
 READ = [pytest.param(page, marks=marks(page), id=name_of(page)) for page in pages() if runnable(page)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 
 from pages.markdown import fenced, table
@@ -20,20 +22,29 @@ EXITS = (
 )
 
 
-def help_of(name: str) -> str:
-    """Give a command's help text at a fixed width."""
-    root = click.Context(main, info_name="querycloak", terminal_width=WIDTH, max_content_width=WIDTH)
-    command = main.get_command(root, name)
-    assert command is not None
-    context = click.Context(
-        command, info_name=name, parent=root, terminal_width=WIDTH, max_content_width=WIDTH
+def context_of(command: click.Command, name: str, parent: click.Context | None = None) -> click.Context:
+    """Give a command the fixed width in which its help is written."""
+    return click.Context(
+        command, info_name=name, parent=parent, terminal_width=WIDTH, max_content_width=WIDTH
     )
-    return command.get_help(context)
+
+
+def sections(group: click.Group, context: click.Context, names: Iterable[str], level: str) -> list[str]:
+    """Write the help of commands, and below each group that of its own."""
+    parts = []
+    for name in names:
+        command = group.get_command(context, name)
+        assert command is not None
+        own = context_of(command, name, context)
+        parts += [f"{level} {own.command_path}", fenced(command.get_help(own))]
+        if isinstance(command, click.Group):
+            parts += sections(command, own, command.list_commands(own), level + "#")
+    return parts
 
 
 def page() -> str:
     """Write the page."""
-    commands = [part for name in COMMANDS for part in (f"## querycloak {name}", fenced(help_of(name)))]
+    commands = sections(main, context_of(main, "querycloak"), COMMANDS, "##")
     return put_together(
         "# The command line",
         "Data goes to standard output or to `-o`; everything else goes to standard error. `--json` prints "

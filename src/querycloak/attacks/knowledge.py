@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,9 @@ from querycloak.attacks import scoring
 from querycloak.attacks.link_overlap import in_terms
 from querycloak.errors import DataError
 from querycloak.log import CANONICAL
+
+#: A column of what a crowd submitted: who handed a query on to the first member who colludes.
+HANDED_BY: Final = "handed_by"
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Case:
         """Put a case together; a truth that belongs to another log or release is refused."""
         if "released_row" not in release.columns:
             release = release.rename({"row": "released_row"})
-        shown = [name for name in ("released_row", *CANONICAL) if name in release.columns]
+        shown = [name for name in ("released_row", *CANONICAL, HANDED_BY) if name in release.columns]
         _check_original(original, truth)
         release = release.select(shown)
         answers = scoring.Answers.of(release, truth, original["user"])

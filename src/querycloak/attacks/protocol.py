@@ -98,6 +98,10 @@ class Attack(ABC):
     knows: ClassVar[frozenset[str]] = frozenset()
     #: Columns of the release without which the attack cannot work.
     needs: ClassVar[frozenset[str]] = frozenset({"user", "query"})
+    #: Whether it asks what the release promises; a trace of a crowd, say, has no certificate.
+    certified: ClassVar[bool] = True
+    #: Columns beside the usual ones that it can read, if a trace has them.
+    extra: ClassVar[frozenset[str]] = frozenset()
     #: Whether it runs when no attack is named.
     fast: ClassVar[bool] = True
 

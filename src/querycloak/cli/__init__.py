@@ -21,6 +21,7 @@ COMMANDS = (
     "verify",
     "attack",
     "measure",
+    "crowd",
     "methods",
     "attacks",
     "measures",

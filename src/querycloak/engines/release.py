@@ -25,7 +25,7 @@ from querycloak.engines.request import Reading, Request
 from querycloak.engines.state import SourceState
 from querycloak.errors import BrokenPromise, Refused, UsageError
 from querycloak.guarantees import numbered
-from querycloak.keys import Secret
+from querycloak.keys import Secret, write_private
 from querycloak.log import CANONICAL, COUNTS
 from querycloak.registry import METHODS
 
@@ -129,6 +129,12 @@ def _check_targets(request: Request) -> None:
     if request.keep and kept:
         raise Refused(
             f"`--keep` passes a column on as it is, and `{kept[0]}` promises what no such column keeps",
+            hint="leave out `--keep`",
+        )
+    making = [s.method for s in request.stages if METHODS.get(s.method).makes_rows]
+    if request.keep and making:
+        raise Refused(
+            f"`--keep` passes a column on as it is, and rows of `{making[0]}` come from no row of the log",
             hint="leave out `--keep`",
         )
     targets = [request.truth] if request.truth is not None else []
@@ -267,11 +273,11 @@ def _publish(request: Request, report: Report, writer: io.Writer, truth: pl.Data
     """Give everything its final name, the release last."""
     written = []
     if request.truth is not None:
-        certificate.write_private(request.truth, truth_bytes(truth))
+        write_private(request.truth, truth_bytes(truth))
         written.append(str(request.truth))
     if request.output != "-":
         output = Path(request.output)
-        certificate.write_private(certificate.private_path_of(output), _private_part(request, report))
+        write_private(certificate.private_path_of(output), _private_part(request, report))
         certificate.path_of(output).write_bytes(certificate.to_bytes(report.certificate))
         written += [str(certificate.path_of(output)), str(certificate.private_path_of(output))]
     writer.commit()

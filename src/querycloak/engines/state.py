@@ -12,9 +12,9 @@ from typing import Any
 
 import polars as pl
 
-from querycloak.certificate import write_private
 from querycloak.engines.pipeline import Pipeline, Stage
 from querycloak.errors import DataError, Refused, UsageError
+from querycloak.keys import write_private
 from querycloak.ledger import Ledger, default_state
 from querycloak.protector import Protector
 from querycloak.registry import METHODS

@@ -1,0 +1,140 @@
+"""Who is whose friend: networks with as few hubs as social ones have, or an edge list of one's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from querycloak.errors import DataError, ParameterError
+
+Ints = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Network:
+    """Friends of everybody: those of user u are `friend[start[u]:start[u + 1]]`, in ascending order.
+
+    `back[i]` is the place at which the friend of place i has u among her own friends.
+    """
+
+    start: npt.NDArray[np.int64]
+    friend: Ints
+    back: Ints
+
+    @property
+    def users(self) -> int:
+        """How many there are."""
+        return self.start.size - 1
+
+    @property
+    def friends(self) -> npt.NDArray[np.int64]:
+        """How many friends each one has."""
+        return np.diff(self.start)
+
+
+def power_law(users: int, seed: int, exponent: float = 1.5, most: int = 10) -> Network:
+    """Make up a network in which so many have 1, 2, … friends as a power law says.
+
+    Everybody draws how many ends of friendships she has, and ends are joined by chance. Friendships with
+    oneself and those that are there already are left out, so that some have fewer friends than they drew;
+    who would have none is joined to somebody.
+    """
+    if users < 2:
+        raise ParameterError("a crowd needs at least 2 users")
+    chance = np.random.default_rng(seed)
+    share = np.arange(1, most + 1, dtype=np.float64) ** -exponent
+    ends = np.searchsorted(np.cumsum(share / share.sum()), chance.random(users, np.float32), side="right") + 1
+    ends = np.minimum(ends, most).astype(np.int8)
+    owner = np.repeat(np.arange(users, dtype=np.int32), ends)
+    chance.shuffle(owner)
+    half = owner.size // 2
+    return _joined(users, owner[:half], owner[half : 2 * half], chance)
+
+
+def _joined(users: int, one: Ints, other: Ints, chance: np.random.Generator) -> Network:
+    found = friendships(users, one, other)
+    alone = np.flatnonzero(found.friends == 0).astype(np.int32)
+    if not alone.size:
+        return found
+    # the next user stands for anybody: numbers say nothing about who somebody is
+    anybody = ((alone + 1 + chance.integers(users - 1, size=alone.size)) % users).astype(np.int32)
+    return friendships(users, np.concatenate([one, alone]), np.concatenate([other, anybody]))
+
+
+def friendships(users: int, one: Ints, other: Ints) -> Network:
+    """Put friendships in order, each once and for both; nobody is her own friend."""
+    start, friend = _ordered(users, one, other)
+    start, friend = _without_repetitions(start, friend)
+    return Network(start, friend, _backs(start, friend))
+
+
+@njit(cache=True, nogil=True)
+def _ordered(users, one, other):  # type: ignore[no-untyped-def]
+    """Sort by counting, then put each one's few friends in ascending order."""
+    start = np.zeros(users + 1, np.int64)
+    for i in range(one.size):
+        if one[i] != other[i]:
+            start[one[i] + 1] += 1
+            start[other[i] + 1] += 1
+    for u in range(users):
+        start[u + 1] += start[u]
+    friend, at = np.empty(start[users], np.int32), start[:-1].copy()
+    for i in range(one.size):
+        a, b = one[i], other[i]
+        if a != b:
+            friend[at[a]] = b
+            at[a] += 1
+            friend[at[b]] = a
+            at[b] += 1
+    for u in range(users):
+        friend[start[u] : start[u + 1]].sort()
+    return start, friend
+
+
+@njit(cache=True, nogil=True)
+def _without_repetitions(start, friend):  # type: ignore[no-untyped-def]
+    kept, begin = 0, 0
+    for u in range(start.size - 1):
+        end, first = start[u + 1], kept
+        for i in range(begin, end):
+            if kept == first or friend[kept - 1] != friend[i]:
+                friend[kept] = friend[i]
+                kept += 1
+        begin, start[u + 1] = end, kept
+    return start, friend[:kept].copy()
+
+
+@njit(cache=True, nogil=True)
+def _backs(start, friend):  # type: ignore[no-untyped-def]
+    """Say where each friend has one among hers: all lists are ascending, so everybody comes in turn."""
+    back, at = np.empty(friend.size, np.int32), np.zeros(start.size - 1, np.int32)
+    for u in range(start.size - 1):
+        for i in range(start[u], start[u + 1]):
+            v = friend[i]
+            back[i] = at[v]
+            at[v] += 1
+    return back
+
+
+def read_edges(path: Any) -> tuple[Network, list[str]]:
+    """Read friendships, one a line: two names, white space or a comma between; `#` begins a remark."""
+    one, other, names = list[int](), list[int](), dict[str, int]()
+    try:
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                words = line.partition("#")[0].replace(",", " ").split()
+                if not words:
+                    continue
+                if len(words) != 2:
+                    raise DataError(f"the edge list has {len(words)} names in line {number}, not 2")
+                for side, word in zip((one, other), words, strict=True):
+                    side.append(names.setdefault(word, len(names)))
+    except (OSError, UnicodeDecodeError):
+        raise DataError("the edge list cannot be read", hint="it has two names a line, as UTF-8") from None
+    if len(names) < 2:
+        raise DataError("the edge list has fewer than 2 users")
+    return friendships(len(names), np.array(one, np.int32), np.array(other, np.int32)), list(names)

@@ -1,0 +1,76 @@
+"""What a member knows of one friend: how far she trusts her, and what came from her and went to her."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from querycloak.clients.crowd import rules
+from querycloak.clients.crowd.limits import Bucket, Recent
+from querycloak.clients.crowd.manners import Manners
+
+#: Hop ids of a friend that are remembered, so that a query that is sent twice is noticed.
+REMEMBERED: Final = 10_000
+
+
+class Standing:
+    """One friend, as a member sees her."""
+
+    __slots__ = (
+        "_isolated",
+        "_manners",
+        "connected",
+        "faults",
+        "friends",
+        "given_up",
+        "overflows",
+        "rate",
+        "seen",
+        "silences",
+        "trust",
+        "waiting",
+    )
+
+    def __init__(self, manners: Manners, kept: Mapping[str, Any]) -> None:
+        self._manners = manners
+        self._isolated: float | None = None
+        self.trust = min(1.0, max(0.0, float(kept.get("trust", 1.0))))
+        self.friends = int(kept.get("friends", 1))
+        self.connected = False
+        self.waiting = 0
+        self.overflows = self.faults = self.silences = 0
+        self.rate = Bucket(manners.rate, manners.burst)
+        self.seen, self.given_up = Recent(REMEMBERED), Recent(REMEMBERED)
+
+    def accepts(self, draw: float, now: float) -> bool:
+        """Decide whether a query of hers is taken; who has no trust left gets a little after a time.
+
+        Without that, two friends who have lost all trust in each other could never win it back.
+        """
+        if self.trust >= self._manners.penalty:
+            self._isolated = None
+        elif self._isolated is None:
+            self._isolated = now
+        elif now - self._isolated >= self._manners.forgiveness:
+            self._isolated, self.trust = None, self._manners.penalty
+        return rules.accepts(self.trust, draw)
+
+    def took(self) -> None:
+        """A query of hers was taken: she owes one."""
+        self.trust = rules.after_taking(self.trust, self._manners.penalty)
+
+    def owes_nothing(self) -> None:
+        """A query of hers was taken, but no answer could be had: what taking it cost her is given back."""
+        self.trust = min(1.0, self.trust + self._manners.penalty)
+
+    def praise(self) -> None:
+        """She has brought an answer."""
+        self.trust = rules.after_answer(self.trust, self._manners.penalty)
+
+    def blame(self) -> None:
+        """She has refused, stayed silent, or sent too much."""
+        self.trust = rules.after_refusal(self.trust, self._manners.penalty)
+
+    def kept(self) -> dict[str, Any]:
+        """Give what is to be kept over restarts."""
+        return {"trust": round(self.trust, 9), "friends": self.friends}

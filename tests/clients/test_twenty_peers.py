@@ -1,0 +1,91 @@
+"""Twenty real peers: people search while three of the peers are killed and come back."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+
+import pytest
+
+from querycloak.clients.crowd.search_server import page
+from querycloak.testing.crowd import LocalCrowd, friendships
+
+pytestmark = [pytest.mark.sign, pytest.mark.slow]
+
+MEMBERS, QUERIES, KILLED = 20, 2000, (3, 8, 14)
+#: Long waits, since a test machine may be busy; no limits, since here all friends are honest.
+MANNERS = {
+    "accept_within": 10.0,
+    "answer_within": 20.0,
+    "engine_within": 10.0,
+    "rate": 1000.0,
+    "burst": 5000,
+    "waiting": 1000,
+    "in_flight": 5000,
+}
+
+
+async def search_all(crowd: LocalCrowd, begun: asyncio.Event, down: set[int]) -> Counter[str]:
+    """Send all queries, 32 at a time; who is killed loses those that she was waiting for."""
+    chance, found = random.Random(5), Counter()
+    work = iter([(chance.randrange(MEMBERS), f"query {n} of many") for n in range(QUERIES)])
+
+    async def searcher() -> None:
+        for member, text in work:
+            try:
+                status, body = await crowd.search(member, text)
+            except (ConnectionError, KeyError):
+                assert member in down  # only who is dead may fail to say what has become of a query
+                continue
+            assert (status, body) == (200, page(text)), status
+            found[text] += 1
+            if sum(found.values()) > QUERIES // 5:
+                begun.set()
+
+    await asyncio.gather(*(searcher() for _ in range(32)))
+    return found
+
+
+async def kill_and_restart(crowd: LocalCrowd, begun: asyncio.Event, down: set[int]) -> None:
+    await begun.wait()
+    for member in KILLED:
+        down.add(member)
+        crowd.kill(member)
+        await asyncio.sleep(0.3)
+    await asyncio.sleep(1)
+    for member in KILLED:
+        crowd.start(member)
+    for member in KILLED:
+        await crowd.ready(member)
+        down.remove(member)
+
+
+async def story(folder) -> None:
+    async with LocalCrowd(folder, friendships(MEMBERS, seed=1), MANNERS) as crowd:
+        await crowd.whole()
+        begun, down = asyncio.Event(), set()
+        found, _ = await asyncio.gather(search_all(crowd, begun, down), kill_and_restart(crowd, begun, down))
+        assert max(found.values()) == 1
+        assert sum(found.values()) > QUERIES * 0.8
+        assert set(found) <= {text for _, text in crowd.submitted}
+        await crowd.whole()  # the killed have rejoined
+        for member in range(MEMBERS):
+            health = await crowd.health(member)
+            counts = Counter(health["counts"])
+            assert health["under_way"] == 0
+            assert counts["failed"] == counts["forged"] == 0
+            if member not in KILLED:
+                assert counts["searched"] == counts["answered"]
+                assert counts["taken"] == counts["brought back"] + counts["nobody waits"]
+        before = len(crowd.submitted)
+        again = [(member, f"again {n} of {member}") for member in KILLED for n in range(10)]
+        for member, text in again:
+            assert await crowd.search(member, text) == (200, page(text))
+        assert {text for _, text in crowd.submitted[before:]} == {text for _, text in again}
+        # her friends submit for those who were killed
+        assert sum(str(who) not in text.split() for who, text in crowd.submitted[before:]) > 0
+
+
+def test_every_query_of_a_living_member_is_answered_once_while_three_are_killed(tmp_path):
+    asyncio.run(story(tmp_path))
