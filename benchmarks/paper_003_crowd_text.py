@@ -249,8 +249,8 @@ of those who submitted most, and their friends, the one under whom what was seen
 if nothing were cut out and queries could go back (`engine` in `crowd simulate --json`). *Knows network and
 rules*: the same with the rules as they are, over {VECTORS:,} vectors drawn as members draw them; in small
 networks only, here up to {MOST_EXACT} queries. No engine reckons with single refusals, so a better one may
-exist. Authors named, by linked queries of each ({ATTACKED_TESTS} networks of 1,000 with {TARGETS} authors each, one
-network for the last engine: 95 % intervals are within ± 2.6 and ± 4.4 points):
+exist. Authors named, by linked queries of each ({ATTACKED_TESTS} networks of 1,000 with {TARGETS} authors
+each, one network for the last engine: 95 % intervals are within ± 2.6 and ± 4.4 points):
 
 {table(["θ, reading: engine", *(f"{each:,}" for each in LINKED)], rows)}
 
