@@ -32,9 +32,7 @@ def one(users: int, queries: int) -> dict[str, Any]:
     begin = time.perf_counter()
     net = network.power_law(users, seed=1)
     made = time.perf_counter() - begin
-    trace = simulator.simulate(
-        net, simulator.authors(users, queries, seed=1), simulator.Behaviour(), seed=1
-    )
+    trace = simulator.simulate(net, simulator.authors(users, queries, seed=1), simulator.Behaviour(), seed=1)
     return {
         "queries_per_second": round(queries / trace.seconds),
         "network_seconds": round(made, 2),
