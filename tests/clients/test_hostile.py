@@ -22,6 +22,7 @@ FORGER, FLOODER, REPEATER, SHOUTER, SILENT, DROPPER, LIAR, GUESSER = range(3, 11
 PAIRS = [(0, 1), (0, 2), (1, 2), *((0, hostile) for hostile in range(3, 11))]
 #: Nothing is cut out of the vector, so that everybody is asked sometimes.
 MANNERS = {
+    "most_own": 1.0,
     "least_cut": 0.0,
     "most_cut": 0.0,
     "accept_within": 2.0,

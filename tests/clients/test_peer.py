@@ -126,7 +126,7 @@ def test_trust_counts_and_exposure_go_on_after_a_restart(loop, crowd):
         file = crowd.folder / "0" / "state" / "member.json"
         assert crowd.stop(0) == 0
         kept = json.loads(file.read_text())
-        kept["friends"] = {friend: {"trust": 0.42, "friends": 2} for friend in kept["friends"]}
+        kept["friends"] = {f: part | {"trust": 0.42, "friends": 2} for f, part in kept["friends"].items()}
         file.write_text(json.dumps(kept))
         for _ in range(2):
             crowd.start(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import secrets
 import signal
 import socket
 import subprocess
@@ -36,13 +37,22 @@ def friendships(members: int, seed: int, most: int = 10) -> list[tuple[int, int]
     return sorted(found)
 
 
+#: Ports that no system gives to whoever connects to somebody: those could take one before a peer has it.
+_PORTS = range(10_000, 32_000)
+
+
 def free_ports(many: int) -> list[int]:
-    """Find ports that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(many)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    """Find ports that nobody listens on now, and that nobody is given by chance."""
+    found: list[int] = []
+    while len(found) < many:
+        port = secrets.choice(_PORTS)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        if port not in found:
+            found.append(port)
+    return found
 
 
 class LocalCrowd:

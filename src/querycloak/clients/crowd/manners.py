@@ -34,6 +34,13 @@ class Manners(declared.Settings):
         0, kind=int, at_least=0, help="draw the vector anew after so many own queries; 0: never"
     )
     back: bool = setting(True, kind=bool, help="a query may go back to the friend it came from")
+    most_own: float = setting(
+        0.5,
+        kind=float,
+        at_least=0,
+        at_most=1,
+        help="most share of own queries among those handed to a friend that did not come from her; 1: any",
+    )
     friends_counted: int = setting(
         10, kind=int, at_least=1, at_most=1000, help="believe a friend at most so many friends of her own"
     )

@@ -19,8 +19,9 @@ from typing import Any, Final
 from querycloak.clients.crowd import rules
 from querycloak.clients.crowd.doings import Accept, Answer, Ask, Deliver, Doing, Refuse, Return, Submit
 from querycloak.clients.crowd.exposure import Exposure
+from querycloak.clients.crowd.limits import Recent, fingerprint
 from querycloak.clients.crowd.manners import Manners
-from querycloak.clients.crowd.standing import Standing
+from querycloak.clients.crowd.standing import REMEMBERED, Standing
 
 #: Answers that nobody asked for and queries sent twice, in one connection, before it is cut.
 MOST_FAULTS: Final = 10
@@ -44,6 +45,11 @@ class _Job:
     taken: bool = False
     due: float = 0.0
     suspect: int = 0
+
+    @property
+    def mark(self) -> str:
+        """Tell the text from others without keeping it."""
+        return fingerprint(self.text)
 
     def exclude(self, friend: int) -> None:
         """Do not ask this friend again."""
@@ -76,6 +82,7 @@ class Member:
         self._jobs: dict[int, _Job] = {}
         self._hops: dict[tuple[int, str], int] = {}
         self._timers: list[tuple[float, int, tuple[int, str]]] = []
+        self._mine = Recent(REMEMBERED)  # of her own texts, in memory only
         self._last = 0
         self._engine_fails = False
 
@@ -84,6 +91,7 @@ class Member:
     def search(self, text: str, now: float) -> tuple[int, list[Doing]]:
         """Begin a query of her own; the number comes back with its `Deliver`."""
         self.exposure.searched(text)
+        self._mine.add(fingerprint(text))
         if self._searched and self.manners.renew and self._searched % self.manners.renew == 0:
             self._vector = self._weights = None
         self._searched += 1
@@ -95,6 +103,7 @@ class Member:
         """A friend hands over a query: take it or refuse it (Υ)."""
         reason = self._objection(friend, hop, now)
         self._known(friend).seen.add(hop)
+        self._known(friend).texts.add(fingerprint(text))
         if reason:
             self.counts[reason] += 1
             return [Refuse(friend, hop)]
@@ -266,9 +275,10 @@ class Member:
             if who <= 0:
                 self.counts["alone"] += who < 0
                 break
-            if self._known(who).connected:
+            known = self._known(who)
+            if known.connected and (job.mark not in self._mine or known.may_have_one_more):
                 return [self._ask(number, who, now)]
-            self.counts["absent"] += 1
+            self.counts["kept back" if known.connected else "absent"] += 1
             job.exclude(who)
         return self._submit(number)
 
@@ -298,6 +308,10 @@ class Member:
         self._wait(number, now + self.manners.accept_within)
         self.counts["asked"] += 1
         self.counts["asked of her own"] += job.origin is None
+        if job.mark in self._mine:  # also when it comes by again on its way
+            self._known(who).own += 1
+        elif job.mark not in self._known(who).texts:  # she knows what came from herself
+            self._known(who).passed += 1
         return Ask(who, hop, job.text)
 
     def _wait(self, number: int, due: float) -> None:

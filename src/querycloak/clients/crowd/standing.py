@@ -24,9 +24,12 @@ class Standing:
         "friends",
         "given_up",
         "overflows",
+        "own",
+        "passed",
         "rate",
         "seen",
         "silences",
+        "texts",
         "trust",
         "waiting",
     )
@@ -36,11 +39,13 @@ class Standing:
         self._isolated: float | None = None
         self.trust = min(1.0, max(0.0, float(kept.get("trust", 1.0))))
         self.friends = int(kept.get("friends", 1))
+        self.own, self.passed = (max(0, int(kept.get(name, 0))) for name in ("own", "passed"))
         self.connected = False
         self.waiting = 0
         self.overflows = self.faults = self.silences = 0
         self.rate = Bucket(manners.rate, manners.burst)
         self.seen, self.given_up = Recent(REMEMBERED), Recent(REMEMBERED)
+        self.texts = Recent(REMEMBERED)  # hashes of what came from her, in memory only
 
     def accepts(self, draw: float, now: float) -> bool:
         """Decide whether a query of hers is taken; who has no trust left gets a little after a time.
@@ -54,6 +59,15 @@ class Standing:
         elif now - self._isolated >= self._manners.forgiveness:
             self._isolated, self.trust = None, self._manners.penalty
         return rules.accepts(self.trust, draw)
+
+    @property
+    def may_have_one_more(self) -> bool:
+        """Say whether she may be handed an own query: of all that she could not know, few enough are own.
+
+        One may be above the share: if nobody handed on a first query of her own, nobody ever would.
+        """
+        most = self._manners.most_own
+        return most > 0 and self.own <= most * (self.own + 1 + self.passed)
 
     def took(self) -> None:
         """A query of hers was taken: she owes one."""
@@ -73,4 +87,5 @@ class Standing:
 
     def kept(self) -> dict[str, Any]:
         """Give what is to be kept over restarts."""
-        return {"trust": round(self.trust, 9), "friends": self.friends}
+        counts = {"own": self.own, "passed": self.passed}
+        return {"trust": round(self.trust, 9), "friends": self.friends} | counts

@@ -30,7 +30,8 @@ class Office:
             m: sorted({a + b - m for a, b in pairs if m in (a, b)})
             for m in {end for pair in pairs for end in pair}
         }
-        settings = Manners(**{"rate": 1e6, "burst": 10**6, "waiting": 10**5, "in_flight": 10**6} | manners)
+        lavish = {"rate": 1e6, "burst": 10**6, "waiting": 10**5, "in_flight": 10**6, "most_own": 1.0}
+        settings = Manners(**lavish | manners)
         for m, friends in self.friends.items():
             kept = {"vector": vectors[m]} if vectors else None
             self.members[m] = Member(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from querycloak import measures
@@ -25,7 +25,7 @@ def alone(friends=2, draws=(), kept=None, **manners):
     left, hops = list(draws), iter(range(10**6))
     member = Member(
         [f"f{n}" for n in range(friends)],
-        Manners(**manners),
+        Manners(**({"most_own": 1.0} | manners)),
         Exposure(KEY),
         lambda: left.pop(0) if len(left) > 1 else (left or [0.5])[0],
         lambda: f"{next(hops):032x}",
@@ -379,3 +379,43 @@ def test_manners_out_of_bounds_are_refused(wrong):
 def test_the_office_checks_answers():
     assert answer_to("abc").body == b"cba"
     assert Return(1, "h", None).answer is None
+
+
+@pytest.mark.parametrize("most", [0.0, 0.3, 0.5])
+@given(seed=st.integers(0, 10**6), back=st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_of_what_a_friend_could_not_know_at_most_the_stated_share_is_own(most, seed, back):
+    """A friend bets that whoever hands her a query wrote it: right so often at any time, and once more."""
+    office = Office(RING, seed, most_own=most, back=back)
+    handed, own, all_ = {}, Counter(), Counter()
+    carry = office.post
+
+    def watch(m, doings):
+        for doing in doings:
+            if isinstance(doing, Ask):
+                friend = office.friends[m][doing.friend - 1]
+                handed.setdefault((m, friend), set()).add(doing.text)
+                if doing.text not in handed.get((friend, m), ()):
+                    all_[m, friend] += 1
+                    own[m, friend] += doing.text.startswith(f"{m}:")
+                    assert own[m, friend] <= most * all_[m, friend] + (most > 0)
+        carry(m, doings)
+
+    office.post = watch
+    for turn in range(60):
+        office.search(turn % 5, f"{turn % 5}:{turn}")
+        office.settle()
+    assert all(count == 1 for count in office.delivered.values())
+    assert (sum(own.values()) > 0) == (most > 0)
+
+
+def test_what_was_handed_on_is_counted_over_restarts():
+    member = alone(draws=[0.0, 0.0, 0.0, 0.9], least_cut=0.0, most_cut=0.0, most_own=0.5)
+    member.search("oboe", 0.0)
+    kept = member.kept()
+    assert sorted(part["own"] for part in kept["friends"].values()) == [0, 1]
+    kept["friends"]["f0"] |= {"own": 3, "passed": 2}
+    kept["friends"]["f1"] |= {"own": 4, "passed": 2}
+    again = alone(most_own=0.5, kept=kept)
+    assert again.standing[1].may_have_one_more
+    assert not again.standing[2].may_have_one_more
