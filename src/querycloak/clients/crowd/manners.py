@@ -35,7 +35,7 @@ class Manners(declared.Settings):
     )
     back: bool = setting(True, kind=bool, help="a query may go back to the friend it came from")
     most_own: float = setting(
-        0.5,
+        1.0,
         kind=float,
         at_least=0,
         at_most=1,

@@ -1,0 +1,40 @@
+"""What it costs to bound the share of own queries that a friend is handed (`most_own`), in members without I/O.
+
+python -m benchmarks.crowd_bound
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from querycloak.clients.crowd import network
+from tests.unit.clients.crowd.office import Office
+
+MEMBERS, QUERIES, SEED = 60, 100, 3
+
+
+def one(most: float) -> dict[str, Any]:
+    """Let everybody search in turn, and count who submits what and who is handed what."""
+    net = network.power_law(MEMBERS, SEED)
+    pairs = [
+        (u, int(v)) for u in range(MEMBERS) for v in net.friend[net.start[u] : net.start[u + 1]] if u < v
+    ]
+    office = Office(pairs, seed=1, most_own=most)
+    for turn in range(MEMBERS * QUERIES):
+        office.search(turn % MEMBERS, f"{turn % MEMBERS}:{turn}")
+        office.settle()
+    known = [friend for member in office.members.values() for friend in member.standing.values()]
+    own = sum(text.startswith(f"{member}:") for member, text in office.submitted)
+    handed = sum(friend.own for friend in known)
+    return {
+        "questions_per_query": round(sum(office.hops.values()) / len(office.submitted), 2),
+        "own_submitted_by_author": round(own / len(office.submitted), 2),
+        "own_share_of_what_friends_could_not_know": round(
+            handed / (handed + sum(friend.passed for friend in known)), 2
+        ),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps({str(most): one(most) for most in (1.0, 0.9, 0.75, 0.5)}, indent=2))
