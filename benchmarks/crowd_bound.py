@@ -1,4 +1,4 @@
-"""What it costs to bound the share of own queries that a friend is handed (`most_own`), in members without I/O.
+"""What it costs to bound the share of own queries that a friend is handed (`most_own`), without any I/O.
 
 python -m benchmarks.crowd_bound
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from querycloak.clients.crowd import network
 from tests.unit.clients.crowd.office import Office
+
+from querycloak.clients.crowd import network
 
 MEMBERS, QUERIES, SEED = 60, 100, 3
 
