@@ -167,7 +167,7 @@ def tested(plan: Plan, test: int, real: tuple[Any, Any]) -> dict[str, Any]:
     if plan.attack:
         found["engine"] = adversary.engine(trace, test)
     if plan.exact and not test:  # it takes long: in one network
-        found["exact"] = exact(trace, test)
+        found["exact"] = exact(trace, adversary.targets(trace, test), test)
     if trace.behaviour.colluding:
         found["predecessor"] = adversary.predecessor(trace)
     return found

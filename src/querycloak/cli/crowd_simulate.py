@@ -62,7 +62,7 @@ def command(cut: tuple[float, float], seed: int | None, quiet: bool, as_json: bo
     truth = given.pop("truth")
     what = Study(
         behaviour=behaviour,
-        seed=secrets.randbits(32) if seed is None else seed,
+        seed=secrets.randbits(32) if seed is None else seed % 2**63,
         truth=Path(truth) if truth else None,
         reading={
             "format": given.pop("format_"),
@@ -85,8 +85,9 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"{plural(found['users'], 'user')}, {number(found['queries'])} queries, "
         f"{number(found['queries_per_second'])} a second",
         f"  hops: {number(found['hops'])}; response: {number(found['response_ms'])} ms",
-        f"  exposed (PEL above 60 %): {number(honest)} % of honest users",
     ]
+    if honest is not None:
+        lines.append(f"  exposed (PEL above 60 %): {number(honest)} % of honest users")
     if "selfish" in exposed:
         lines.append(f"  exposed: {number(exposed['selfish']['60'])} % of selfish users")
     for name, words in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,8 @@ from querycloak.keys import write_private
 from querycloak.log import Log
 
 Progress = Callable[[str, int, int | None], None]
+#: Queries that fit into sixteen gigabytes.
+MOST_QUERIES: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +73,15 @@ def _read(what: Study) -> Log:
 def _check(what: Study) -> None:
     if what.log is None and (what.queries is None or (what.users is None and what.edges is None)):
         raise UsageError("say how many `--users` and `--queries`, or give a `--log`")
-    if what.log is not None and what.queries is not None:
-        raise UsageError("a log has its own queries: leave out `--queries`")
-    if what.output and (what.log is None or what.truth is None):
+    if what.log is not None and (what.queries is not None or what.users is not None):
+        raise UsageError("a log has its own people and queries: leave out `--users` and `--queries`")
+    if what.queries is not None and what.queries > MOST_QUERIES:
+        raise UsageError(f"a simulation has at most {MOST_QUERIES:,} queries")
+    if bool(what.output) != bool(what.truth) or (what.output and what.log is None):
         raise UsageError("`--output` needs a `--log`, and a `--truth` beside it")
+    paths = [Path(name).resolve() for name in (what.log, what.output, what.truth) if name]
+    if len(set(paths)) < len(paths):
+        raise UsageError("the log, the output and the truth must be different files")
 
 
 def _network(what: Study, people: int | None) -> network.Network:
@@ -120,7 +127,6 @@ def _write(what: Study, log: Log, trace: Trace) -> None:
     layout = io.layout_for(what.output, like=log.layout)
     if what.behaviour.colluding and layout.format in ("aol", "excite"):  # they have no more columns
         layout = io.layout_for(what.output, format="tsv", columns=seen_log.columns)
-    io.write(seen_log, what.output, layout.adding(seen_log.columns), private=True)
     truth = pl.DataFrame(
         {
             "released_row": np.arange(len(frame)),
@@ -129,4 +135,8 @@ def _write(what: Study, log: Log, trace: Trace) -> None:
             "released_after": frame["row"] + 1,
         }
     )
-    write_private(what.truth, truth_bytes(truth))
+    try:
+        write_private(what.truth, truth_bytes(truth))
+    except OSError:
+        raise UsageError("the truth cannot be written there") from None
+    io.write(seen_log, what.output, layout.adding(seen_log.columns), private=True)

@@ -147,7 +147,7 @@ def test_selfish_users_end_up_submitting_their_own():
 def test_behaviour_that_cannot_be_is_refused(how):
     with pytest.raises(ParameterError):
         Behaviour(**how)
-    with pytest.raises(ParameterError, match="at least 2 users"):
+    with pytest.raises(ParameterError, match="needs 2 to 100,000,000 users"):
         network.power_law(1, seed=1)
 
 
@@ -231,3 +231,31 @@ def test_colluders_who_are_all_name_the_author_of_all_that_they_see():
     none = adversary.predecessor(run(200, 4000))
     assert none["seen"] == 0.0
     assert none["success"]["success"] is None
+
+
+def test_many_users_times_many_texts_are_more_than_32_bits():
+    """Once a product overflowed: 70,000 users with 40,000 different queries."""
+    author = np.arange(70_000, dtype=np.int32)
+    net = network.power_law(70_000, seed=1)
+    trace = simulator.simulate(net, np.tile(author, 2), Behaviour(), 1)
+    query = np.concatenate([author % 40_000, (author + 1) % 40_000]).astype(np.int64)
+    found = outcome.exposures(trace, query)
+    some = np.arange(0, 70_000, 9973)
+    for u in some.tolist():
+        shown = query[trace.told["submitter"] == u].tolist()
+        assert found[u] == pytest.approx(profile_exposure(query[np.tile(author, 2) == u].tolist(), shown))
+
+
+def test_networks_with_many_friends():
+    net = network.power_law(500, seed=1, exponent=0.5, most=300)
+    assert 127 < net.friends.max() <= 301
+
+
+def test_engines_go_after_the_same_people():
+    found = adversary.engine(run(300, 9000, selfish=0.1), 1)
+    assert found["linked_with_rules"]["n"] == found["linked"]["n"] == 270
+    assert found["linked_with_rules"]["success"] > found["linked"]["success"]
+    crowded = simulator.simulate(
+        network.power_law(300, 1, 0.0, 100), simulator.authors(300, 600, 1), Behaviour(), 1
+    )
+    assert "linked_with_rules" not in adversary.engine(crowded, 1)

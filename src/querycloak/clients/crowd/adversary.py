@@ -19,7 +19,7 @@ from querycloak.clients.crowd.simulator import Trace
 
 Longs = npt.NDArray[np.int64]
 #: Authors that the engine goes after; all, if there are fewer.
-TARGETS: Final = knowing.TARGETS
+TARGETS: Final = 500
 #: Those who submitted most, and their friends, are who the engine thinks of.
 _FIRST: Final = 8
 _STEPS: Final = 15
@@ -92,10 +92,15 @@ def _best(scores: Any, who: Longs, author: int) -> float:
     return float((best == author).sum() / best.size)
 
 
+def targets(trace: Trace, seed: int) -> Longs:
+    """Choose the authors that an engine goes after, among those who are not selfish."""
+    sent = np.flatnonzero(np.bincount(trace.author, minlength=trace.network.users) > 0)
+    return np.random.default_rng([seed, 3]).permutation(sent[~trace.selfish[sent]])[:TARGETS]
+
+
 def engine(trace: Trace, seed: int) -> dict[str, Any]:
     """Let the engine guess authors of linked queries, with the network or without, and of single ones."""
-    sent = np.flatnonzero(np.bincount(trace.author, minlength=trace.network.users) > 0)
-    chosen = np.random.default_rng([seed, 3]).permutation(sent[~trace.selfish[sent]])[:TARGETS]
+    chosen = targets(trace, seed)
     mine = np.flatnonzero(np.isin(trace.author, chosen))
     wide = trace.network.users
     pair, count = np.unique(
@@ -117,8 +122,8 @@ def engine(trace: Trace, seed: int) -> dict[str, Any]:
         "linked_with_network": _finding(graph, chosen.size),
         "single": _finding(float(own.sum()), own.size),
     }
-    if wide <= knowing.MOST_USERS:
-        best = knowing.exact(trace, seed)
+    if trace.network.friend.size <= knowing.MOST_ENDS:
+        best = knowing.exact(trace, chosen, seed)
         found["linked_with_rules"] = _finding(best["success"] * best["n"], best["n"])
     return found
 

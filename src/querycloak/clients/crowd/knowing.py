@@ -19,9 +19,8 @@ from querycloak.clients.crowd.network import Network
 from querycloak.clients.crowd.simulator import Behaviour, Trace
 
 Floats = npt.NDArray[np.float64]
-#: Users of a network that it can be used for, and authors that it goes after.
-MOST_USERS: Final = 1500
-TARGETS: Final = 500
+#: Ends of friendships of a network that it can be used for: it solves as many equations.
+MOST_ENDS: Final = 5000
 #: Vectors that stand for all that somebody may have.
 VECTORS: Final = 1000
 #: Those who submitted most, and their friends, are who the engine thinks of.
@@ -66,7 +65,7 @@ def vectors(friends_of: npt.NDArray[np.int64], behaviour: Behaviour, seed: int) 
     return np.asarray(_vectors(friends_of, copies, share, chance.random(VECTORS)))
 
 
-def exact(trace: Trace, seed: int) -> dict[str, Any]:
+def exact(trace: Trace, authors: npt.NDArray[np.int64], seed: int) -> dict[str, Any]:
     """Let the engine guess the author of linked queries: the one under whom what it saw is likeliest."""
     net, behaviour = trace.network, trace.behaviour
     ended, alone = ends(net, behaviour.back), trace.alone / trace.author.size
@@ -83,7 +82,6 @@ def exact(trace: Trace, seed: int) -> dict[str, Any]:
         logs = np.log(chances + UNLIKELY) @ count
         return float(logs.max() + np.log(np.exp(logs - logs.max()).mean()))
 
-    authors = np.random.default_rng([seed, 3]).permutation(np.unique(trace.author))[:TARGETS]
     right = 0.0
     for author in authors.tolist():
         submitter, count = np.unique(trace.told["submitter"][trace.author == author], return_counts=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ from numba import njit
 from querycloak.errors import DataError, ParameterError
 
 Ints = npt.NDArray[np.int32]
+#: Users that a simulation can have: ten million take two gigabytes.
+MOST_USERS: Final = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,14 @@ def power_law(users: int, seed: int, exponent: float = 1.5, most: int = 10) -> N
     oneself and those that are there already are left out, so that some have fewer friends than they drew;
     who would have none is joined to somebody.
     """
-    if users < 2:
-        raise ParameterError("a crowd needs at least 2 users")
+    if not 2 <= users <= MOST_USERS:
+        raise ParameterError(f"a crowd needs 2 to {MOST_USERS:,} users")
+    if not 0 <= exponent <= 100:  # a nan is neither
+        raise ParameterError("the exponent must be between 0 and 100")
     chance = np.random.default_rng(seed)
     share = np.arange(1, most + 1, dtype=np.float64) ** -exponent
     ends = np.searchsorted(np.cumsum(share / share.sum()), chance.random(users, np.float32), side="right") + 1
-    ends = np.minimum(ends, most).astype(np.int8)
+    ends = np.minimum(ends, most).astype(np.int16)
     owner = np.repeat(np.arange(users, dtype=np.int32), ends)
     chance.shuffle(owner)
     half = owner.size // 2

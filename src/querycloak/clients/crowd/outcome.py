@@ -37,7 +37,7 @@ def exposures(trace: Trace, query: Longs | None = None) -> Floats:
 def _exposures(trace: Trace, query: Longs) -> Floats:
     """Work it out from how often everybody asked and submitted each of her queries, whoever asked it."""
     users, wide = trace.network.users, int(query.max(initial=0)) + 1
-    asked, times = np.unique(trace.author * wide + query, return_counts=True)
+    asked, times = np.unique(trace.author.astype(np.int64) * wide + query, return_counts=True)
     shown, many = np.unique(trace.told["submitter"].astype(np.int64) * wide + query, return_counts=True)
     both, mine, hers = np.intersect1d(asked, shown, assume_unique=True, return_indices=True)
     all_asked = np.bincount(trace.author, minlength=users).astype(np.float64)

@@ -247,13 +247,13 @@ def walk(author, first, users, friends, settings, longest, state, everything, to
                     continue
             if lane.next == _DECIDE:
                 hers = users[other].start + friends[place].back
+                if lane.seen < 0 and users[other].kind & COLLUDES != 0:  # also if she refuses it
+                    lane.seen = lane.at
                 if _accepts(friends[hers].trust, _next(state)):
                     friends[hers].trust = _after_taking(friends[hers].trust, settings.penalty)
                     friends[place].trust = _after_answer(friends[place].trust, settings.penalty)
                     users[lane.at].passed += lane.steps > 0
                     _forget(lane, users, asked[x])
-                    if lane.seen < 0 and users[other].kind & COLLUDES != 0:
-                        lane.seen = lane.at
                     lane.at, lane.steps = other, lane.steps + 1
                     lane.next = _ASK
                     if not settings.back:
