@@ -7,10 +7,14 @@ import contextlib
 import json
 import ssl
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from querycloak.clients.crowd import wire
+from querycloak.clients.crowd.entrance import MOST_STRANGERS
 from querycloak.clients.crowd.identity import context, new_identity, read_certificate
+from querycloak.clients.crowd.peer import HELLO_WITHIN
 from querycloak.clients.crowd.search_server import page
 from querycloak.errors import UsageError
 from querycloak.testing.crowd import LocalCrowd
@@ -18,8 +22,8 @@ from querycloak.testing.crowd import LocalCrowd
 pytestmark = [pytest.mark.sign, pytest.mark.slow]
 
 #: 0, 1 and 2 are friends of each other; the rest are friends of 0, and hostile, each in her own way.
-FORGER, FLOODER, REPEATER, SHOUTER, SILENT, DROPPER, LIAR, GUESSER = range(3, 11)
-PAIRS = [(0, 1), (0, 2), (1, 2), *((0, hostile) for hostile in range(3, 11))]
+FORGER, FLOODER, REPEATER, SHOUTER, SILENT, DROPPER, LIAR, GUESSER, PADDER = range(3, 12)
+PAIRS = [(0, 1), (0, 2), (1, 2), *((0, hostile) for hostile in range(3, 12))]
 #: Nothing is cut out of the vector, so that everybody is asked sometimes.
 MANNERS = {
     "most_own": 1.0,
@@ -57,7 +61,7 @@ class Player:
             "127.0.0.1", self.crowd.ports[0], ssl=secured, limit=1 << 22
         )
         try:
-            assert (await self.hear())["friends"] == 10
+            assert (await self.hear())["friends"] == 11
             await self.say(hello)
         except (OSError, ssl.SSLError):
             self.writer.transport.abort()
@@ -116,7 +120,7 @@ def loop():
 @pytest.fixture(scope="module")
 def crowd(loop, tmp_path_factory):
     """One crowd for all; whatever is done to it, the others must go on."""
-    made = LocalCrowd(tmp_path_factory.mktemp("crowd"), PAIRS, MANNERS, played=range(3, 11))
+    made = LocalCrowd(tmp_path_factory.mktemp("crowd"), PAIRS, MANNERS, played=range(3, 12))
     loop.run_until_complete(made.__aenter__())
     yield made
     loop.run_until_complete(others_go_on(made))
@@ -273,17 +277,116 @@ def test_who_stays_silent_is_passed_over_and_then_cut_off(play, crowd):
     play(story())
 
 
-def test_who_takes_queries_and_drops_them_is_passed_over_and_her_late_answer_is_dropped(play, crowd):
+def test_who_takes_queries_and_drops_them_is_passed_over_and_then_cut_off(play, crowd):
     async def story():
         player = await Player(crowd, DROPPER).dial()
-        asked = await searches_until_heard(crowd, player, "dropped", "accepted")
-        before = (await counts(crowd))["late"]
-        answer = {"kind": "answer", "hop": asked[0]["hop"], "type": "text/html", "body": "bGF0ZQ=="}
-        await player.say(answer)
-        async with asyncio.timeout(10):
-            while (await counts(crowd))["late"] == before:
+        before, searches, asked = await counts(crowd), [], []
+
+        async def take_all():
+            while True:
+                asked.append((await player.hear("query"))["hop"])
+                await player.say({"kind": "accepted", "hop": asked[-1]})
+
+        taking = asyncio.create_task(take_all())
+        async with asyncio.timeout(60):
+            while (await counts(crowd))["cut off"] == before["cut off"]:
+                text = f"dropped {len(searches)}"
+                searches.append((text, asyncio.create_task(crowd.search(0, text))))
+                await asyncio.sleep(0.1)
+        await all_found(searches)
+        with pytest.raises(ConnectionError):
+            await taking
+        player.writer.transport.abort()
+        assert (await counts(crowd))["silent"] >= before["silent"] + 3
+
+    play(story())
+
+
+def test_a_late_answer_is_dropped_and_the_same_once_more_is_a_fault(play, crowd):
+    async def story():
+        player = await come_back(Player(crowd, DROPPER))
+        first = asyncio.create_task(asked_first(crowd, player))
+        question, searches = await first
+        before = await counts(crowd)
+        await player.say({"kind": "accepted", "hop": question["hop"]})
+        async with asyncio.timeout(20):
+            while (await counts(crowd))["silent"] == before["silent"]:
                 await asyncio.sleep(0.05)
-        await player.hang_up()
+        body = "bGF0ZQ=="
+        for _ in range(11):
+            answer = {"kind": "answer", "hop": question["hop"], "type": "text/html", "body": body}
+            with contextlib.suppress(ConnectionError):
+                await player.say(answer)
+        assert await player.is_cut_off()
+        seen = await counts(crowd)
+        assert seen["late"] == before["late"] + 1
+        assert seen["forged"] == before["forged"] + 10
+        await all_found(searches)
+
+    play(story())
+
+
+async def asked_first(crowd, player):
+    """Let member 0 search, one after the other, until the player is asked."""
+    searches = []
+    hearing = asyncio.create_task(player.hear("query"))
+    while not hearing.done():
+        text = f"late {len(searches)} {len(crowd.submitted)}"
+        searches.append((text, asyncio.create_task(crowd.search(0, text))))
+        await asyncio.wait([hearing, searches[-1][1]], return_when=asyncio.FIRST_COMPLETED)
+    return await hearing, searches
+
+
+def test_who_sends_a_longer_answer_than_may_be_is_cut_off_and_not_who_would_hand_it_on(play, crowd):
+    async def story():
+        player = await Player(crowd, PADDER).dial()
+        before = [await counts(crowd, member) for member in range(3)]
+        question, searches = await asked_first(crowd, player)
+        await player.say({"kind": "accepted", "hop": question["hop"]})
+        head = {"kind": "answer", "hop": question["hop"], "type": "text/plain", "body": ""}
+        room = wire.LINE_LIMIT - len(json.dumps(head, separators=(",", ":"))) - 1
+        head["body"] = "A" * (room // 4 * 4)
+        with contextlib.suppress(ConnectionError):
+            await player.say(json.dumps(head, separators=(",", ":")).encode())
+        assert await player.is_cut_off()
+        await all_found(searches)
+        after = [await counts(crowd, member) for member in range(3)]
+        grown = [now["forged"] - then["forged"] for now, then in zip(after, before, strict=True)]
+        assert grown == [1, 0, 0]
+
+    play(story())
+
+
+def test_strangers_who_only_wait_do_not_keep_friends_out(play, crowd):
+    """Strangers open many more connections than may shake hands at a time, and hold them."""
+
+    async def story():
+        open_files = Path(f"/proc/{crowd.process(0)}/fd")
+        before, lines = len(list(open_files.iterdir())), crowd.log(0).count("\n")
+        held = []
+        try:
+            for _ in range(6 * MOST_STRANGERS):
+                held.append(await asyncio.open_connection("127.0.0.1", crowd.ports[0]))
+            await asyncio.sleep(0.5)
+            assert len(list(open_files.iterdir())) <= before + MOST_STRANGERS + 10
+            friend = await Player(crowd, GUESSER).dial()
+            await friend.hang_up()
+            assert crowd.log(0).count("\n") <= lines + 2
+        finally:
+            for _, writer in held:
+                writer.transport.abort()
+        assert (await counts(crowd))["faults"] == 0
+
+    play(story())
+
+
+def test_strangers_are_not_waited_for_long(play, crowd):
+    async def story():
+        reader, writer = await asyncio.open_connection("127.0.0.1", crowd.ports[0])
+        async with asyncio.timeout(2 * HELLO_WITHIN):
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+        writer.transport.abort()
 
     play(story())
 

@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import ssl
 import stat
 from collections import Counter
+from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,8 +17,12 @@ import pytest
 from click.testing import CliRunner
 
 from querycloak.cli import main
+from querycloak.clients.crowd import wire
+from querycloak.clients.crowd.doings import Accept, Ask
+from querycloak.clients.crowd.identity import context, read_certificate
 from querycloak.clients.crowd.search_server import page
-from querycloak.testing.crowd import LocalCrowd
+from querycloak.clients.crowd.web import plain
+from querycloak.testing.crowd import LocalCrowd, friendships
 
 pytestmark = [pytest.mark.sign, pytest.mark.slow]
 
@@ -94,6 +100,32 @@ def test_pages_of_others_cannot_search_in_her_name(loop, crowd):
     assert "Content-Security-Policy: sandbox; default-src 'none'" in head
     assert "no-store" in head
     assert "Access-Control" not in head
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ("Origin: https://evil.example", b"403"),
+        ("Origin: null", b"403"),
+        ("Origin: http://127.0.0.1:1", b"403"),
+        ("Origin: http://OWN", b"200"),
+        ("Referer: https://evil.example/x", b"403"),
+        ("Referer: http://OWN.evil.example/", b"403"),
+        ("Referer: http://OWN@evil.example/", b"403"),
+        ("Referer: http://OWN/search?q=before", b"200"),
+        ("Sec-Fetch-Dest: iframe", b"403"),
+        ("Sec-Fetch-Dest: image", b"403"),
+        ("Sec-Fetch-Dest: document", b"200"),
+        ("Sec-Purpose: prefetch;prerender", b"403"),
+        ("Purpose: prefetch", b"403"),
+        ("X-Moz: prefetch", b"403"),
+    ],
+)
+def test_what_she_has_not_asked_for_is_refused(loop, crowd, header, status):
+    before, own = len(crowd.submitted), f"127.0.0.1:{crowd.door(0)}"
+    head = f"GET /search?q=forced HTTP/1.1\r\nHost: {own}\r\n{header.replace('OWN', own)}\r\n\r\n"
+    assert raw(loop, crowd, 0, head.encode()).split(b" ")[1] == status
+    assert (len(crowd.submitted) > before) == (status == b"200")
 
 
 @pytest.mark.parametrize(
@@ -211,5 +243,73 @@ def test_who_searches_while_she_stops_is_told(tmp_path):
         for found in ended:
             assert isinstance(found, ConnectionError) or found[0] in (200, 502)
         assert any(not isinstance(found, Exception) for found in ended)
+
+    asyncio.run(story())
+
+
+async def take_and_wait(crowd, member):
+    """Play a friend of member 0 who takes all queries and answers none, until member 0 hangs up."""
+    whose = read_certificate(crowd.folder / "0" / "certificate.pem", "0")
+    files = (crowd.folder / str(member) / name for name in ("certificate.pem", "key.pem"))
+    secured = context(ssl.PROTOCOL_TLS_CLIENT, *files, [whose])
+    reader, writer = await asyncio.open_connection("127.0.0.1", crowd.ports[0], ssl=secured, limit=1 << 20)
+    writer.write(wire.hello(5))
+
+    async def play():
+        try:
+            while line := await reader.readline():
+                said = wire.decode(line, 0)
+                if isinstance(said, Ask):
+                    writer.write(wire.encode(Accept(0, said.hop)))
+        finally:
+            writer.transport.abort()
+
+    return asyncio.create_task(play())
+
+
+def test_once_told_to_stop_she_submits_nothing_in_her_own_name(tmp_path):
+    """What her friends have when she stops must not go out under her name because they part."""
+    patient = MANNERS | {"answer_within": 60.0, "least_cut": 0.0, "most_cut": 0.0}
+
+    async def story():
+        async with LocalCrowd(tmp_path, [(0, 1), (0, 2), (0, 3)], patient, played=(1, 2, 3)) as crowd:
+            friends = [await take_and_wait(crowd, member) for member in (1, 2, 3)]
+            await crowd.whole()
+            searches = [asyncio.create_task(crowd.search(0, f"{SECRET} {n}")) for n in range(20)]
+            async with asyncio.timeout(20):
+                while (await crowd.health(0))["under_way"] + len(crowd.submitted) < 20:
+                    await asyncio.sleep(0.05)
+            await asyncio.sleep(0.5)
+            waiting, before = (await crowd.health(0))["under_way"], len(crowd.submitted)
+            assert waiting > 5
+            assert await asyncio.to_thread(crowd.stop, 0) == 0
+            told = Counter(status for status, _ in await asyncio.gather(*searches))
+            await asyncio.sleep(0.5)
+            assert len(crowd.submitted) == before
+            assert told == {200: before, 502: waiting}
+            last = json.loads(crowd.log(0).splitlines()[-1])
+            assert last.get("submitted", 0) == before
+            kept = json.loads((crowd.folder / "0" / "state" / "member.json").read_text())
+            assert sum(kept["exposure"]["submitted"].values()) == before
+            await asyncio.gather(*friends, return_exceptions=True)  # she has hung up
+
+    asyncio.run(story())
+
+
+def test_a_query_that_the_engine_rejects_reaches_it_once(tmp_path):
+    class Picky(LocalCrowd):
+        async def _answer(self, request):
+            self.submitted.append((int(request.one("from")), request.one("q")))
+            return plain(HTTPStatus.FORBIDDEN)
+
+    async def story():
+        async with Picky(tmp_path, friendships(6, 3), MANNERS) as crowd:
+            await crowd.whole()
+            texts = [f"{SECRET} {n}" for n in range(30)]
+            for number, text in enumerate(texts):
+                status, body = await crowd.search(number % 6, text)
+                assert status == 502
+                assert b"the engine would not answer" in body
+            assert Counter(text for _, text in crowd.submitted) == dict.fromkeys(texts, 1)
 
     asyncio.run(story())

@@ -33,9 +33,6 @@ class Place(declared.Settings):
     state: str = setting("state", kind=str, help="the folder that keeps trust and counters over restarts")
     engine: str = setting(kind=str, help="the search engine's address, with `{query}` where the query goes")
     agent: str = setting("querycloak", kind=str, help="what the engine is told about the program")
-    answer_limit: int = setting(
-        1 << 20, kind=int, at_least=1024, at_most=1 << 26, help="the longest answer, in bytes"
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,7 +94,8 @@ def check_engine(template: str) -> None:
         port, parts = 0, urlsplit("")
     good = parts.scheme in ("http", "https") and parts.hostname and port != 0 and not parts.username
     plain = template.isascii() and template.isprintable() and " " not in template
-    if not good or not plain or template.count("{query}") != 1 or "{query}" in parts.netloc:
+    sent = "{query}" in parts.path or "{query}" in parts.query  # what follows a `#` is never sent
+    if not good or not plain or template.count("{query}") != 1 or not sent:
         raise ParameterError(
             "`engine` must be an http or https address with `{query}` in it, once",
             hint="for example http://127.0.0.1:8000/search?q={query}",

@@ -14,6 +14,15 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Rejected:
+    """The engine was there, but would not answer this query: asking again, or by others, changes nothing."""
+
+
+#: What becomes of a query: an answer, the engine's no, or nothing, because nobody could ask the engine.
+Found = Answer | Rejected | None
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """Something that goes from one friend to the other; each hop of a query has an id of its own.
 
@@ -45,9 +54,9 @@ class Refuse(Said):
 
 @dataclass(frozen=True, slots=True)
 class Return(Said):
-    """Give the answer to a query that was taken; without one, it could not be had."""
+    """Give what became of a query that was taken."""
 
-    answer: Answer | None
+    answer: Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,7 @@ class Deliver:
     """Give the searcher the answer to her own query; without one, say that it failed."""
 
     job: int
-    answer: Answer | None
+    answer: Found
 
 
 Doing = Said | Submit | Deliver

@@ -8,18 +8,21 @@ import json
 import math
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from querycloak.clients.crowd.doings import Answer
+from querycloak.clients.crowd.doings import Found, Rejected
 from querycloak.clients.crowd.web import Request, Response, plain, port_of, serve
 from querycloak.clients.crowd.wire import is_query
 from querycloak.errors import Refused
+
+#: Headers in which browsers say that they fetch a page before anybody has asked for it.
+_PURPOSES: Final = ("sec-purpose", "purpose", "x-purpose", "x-moz")
 
 
 class Searcher(Protocol):
     """What the door leads to."""
 
-    async def search(self, text: str) -> Answer | None:
+    async def search(self, text: str) -> Found:
         """Send a query through the crowd."""
 
     def health(self) -> dict[str, Any]:
@@ -53,11 +56,21 @@ class Endpoint:
         # a site of somebody else could give its own name this machine's address, and then read what we say
         if request.headers["host"].lower() not in self._names:
             return plain(HTTPStatus.MISDIRECTED_REQUEST)
-        # a page of somebody else must not search in her name
-        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        if not self._is_meant(request.headers):
             return plain(HTTPStatus.FORBIDDEN)
         handler = self._paths.get(request.path)
         return await handler(request) if handler else plain(HTTPStatus.NOT_FOUND)
+
+    def _is_meant(self, headers: dict[str, str]) -> bool:
+        """Say whether she asks herself: a page of somebody else must not search in her name, nor a guess."""
+        own = f"http://{headers['host'].lower()}"
+        return (
+            headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+            and headers.get("sec-fetch-dest", "empty") in ("document", "empty")
+            and headers.get("origin", own).lower() == own
+            and f"{headers.get('referer', own).lower()}/".startswith(f"{own}/")
+            and not any("prefetch" in headers.get(name, "").lower() for name in _PURPOSES)
+        )
 
     async def _search(self, request: Request) -> Response:
         text = request.one("q").strip()
@@ -66,6 +79,8 @@ class Endpoint:
         answer = await self._searcher.search(text)
         if answer is None:
             return plain(HTTPStatus.BAD_GATEWAY, "the search has failed: no friend and no engine answered")
+        if isinstance(answer, Rejected):
+            return plain(HTTPStatus.BAD_GATEWAY, "the search has failed: the engine would not answer it")
         return Response(HTTPStatus.OK, answer.type, answer.body)
 
     async def _health(self, request: Request) -> Response:

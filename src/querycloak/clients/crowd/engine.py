@@ -8,7 +8,7 @@ import ssl
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-from querycloak.clients.crowd.doings import Answer
+from querycloak.clients.crowd.doings import Answer, Found, Rejected
 from querycloak.clients.crowd.wire import TYPES
 
 #: The longest head of an engine's answer, and the longest line of its chunks.
@@ -16,7 +16,7 @@ _HEAD_LIMIT: Final = 64 * 1024
 
 
 class NoAnswer(Exception):
-    """The engine has not answered as it should."""
+    """The engine has answered, but not with what can be handed on: it would do so again."""
 
 
 class Engine:
@@ -34,14 +34,14 @@ class Engine:
             "Accept-Encoding: identity\r\nConnection: close\r\n\r\n"
         )
 
-    async def submit(self, text: str) -> Answer | None:
-        """Send one query; nothing comes back if the engine fails in any way."""
+    async def submit(self, text: str) -> Found:
+        """Send one query; nothing comes back if the engine could not be asked, or broke off."""
         try:
             async with asyncio.timeout(self._within):
                 return await self._get(text)
-        except (OSError, ValueError, NoAnswer, TimeoutError, asyncio.IncompleteReadError):
-            return None
-        except asyncio.LimitOverrunError:
+        except NoAnswer:
+            return Rejected()
+        except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             return None
 
     async def _get(self, text: str) -> Answer:
@@ -78,15 +78,20 @@ class Engine:
         return bytes(body)
 
     def _fitting(self, size: int) -> int:
-        if not 0 <= size <= self._limit:
+        if size < 0:
+            raise ValueError
+        if size > self._limit:
             raise NoAnswer
         return size
 
 
 def _headers(head: bytes) -> dict[str, str]:
-    """Read the head of an answer; anything but a plain success is no answer."""
+    """Read the head of an answer; any other status than a plain success is the engine's no to this query."""
     first, *lines = head.decode("latin-1").split("\r\n")
-    if first.split(" ")[1:2] != ["200"]:
+    version, _, rest = first.partition(" ")
+    if not version.startswith("HTTP/"):
+        raise ValueError
+    if int(rest[:3]) != 200:
         raise NoAnswer
     named = (line.partition(":") for line in lines if line)
     return {name.strip().lower(): value.strip() for name, _, value in named}

@@ -44,9 +44,9 @@ class Recent:
         if len(self._known) > self._size:
             self._known.popitem(last=False)
 
-    def remove(self, thing: str) -> None:
-        """Forget one thing."""
-        self._known.pop(thing, None)
+    def remove(self, thing: str) -> bool:
+        """Forget one thing; say whether it was known."""
+        return self._known.pop(thing, 0) is None
 
 
 def fingerprint(text: str) -> str:

@@ -34,6 +34,12 @@ class Manners(declared.Settings):
         0, kind=int, at_least=0, help="draw the vector anew after so many own queries; 0: never"
     )
     back: bool = setting(True, kind=bool, help="a query may go back to the friend it came from")
+    redraw: str = setting(
+        "alike",
+        kind=str,
+        choices=("alike", "vector"),
+        help="who is asked after a refusal: all alike, as for others' queries, or by the vector again",
+    )
     most_own: float = setting(
         1.0,
         kind=float,

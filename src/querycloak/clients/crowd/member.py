@@ -5,7 +5,8 @@ No input or output, no clock, no chance of its own: the time is told with every 
 
 Her own queries and those of others are treated alike wherever a friend could see a difference: the same
 times to wait, the same next steps after silence, refusal or failure. Only who is drawn first differs, by the
-protocol (Ψ for her own, Ψf for others').
+protocol (Ψ for her own, Ψf for others'). From the second on all are drawn alike: the thesis draws from the
+vector again, and friends who act together could tell an own query by refusing it (`redraw`).
 """
 
 from __future__ import annotations
@@ -13,11 +14,22 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from querycloak.clients.crowd import rules
-from querycloak.clients.crowd.doings import Accept, Answer, Ask, Deliver, Doing, Refuse, Return, Submit
+from querycloak.clients.crowd.doings import (
+    Accept,
+    Answer,
+    Ask,
+    Deliver,
+    Doing,
+    Found,
+    Refuse,
+    Rejected,
+    Return,
+    Submit,
+)
 from querycloak.clients.crowd.exposure import Exposure
 from querycloak.clients.crowd.limits import Recent, fingerprint
 from querycloak.clients.crowd.manners import Manners
@@ -27,8 +39,10 @@ from querycloak.clients.crowd.standing import REMEMBERED, Standing
 MOST_FAULTS: Final = 10
 #: Queries above the rate, one after the other, before the connection is cut.
 MOST_OVERFLOWS: Final = 50
-#: Questions that a friend leaves without any reply, one after the other, before she is taken for gone.
+#: Questions of which nothing comes, with no answer in between, before a friend is taken for gone.
 MOST_SILENCES: Final = 3
+#: Friends who are asked for the same query, before she submits it herself.
+MOST_ASKS: Final = 6
 
 
 @dataclass(slots=True)
@@ -41,10 +55,12 @@ class _Job:
     origin: tuple[int, str] | None = None
     orphan: bool = False
     refused: int = 0
+    asks: int = 0
     hop: tuple[int, str] | None = None
     taken: bool = False
     due: float = 0.0
     suspect: int = 0
+    gone: list[int] = field(default_factory=list)
 
     @property
     def mark(self) -> str:
@@ -119,10 +135,9 @@ class Member:
         """A friend has taken a query: wait for the answer."""
         number = self._hops.get((friend, hop))
         if number is None or self._jobs[number].taken:
-            self._unexpected(friend, hop)
+            self._unexpected(friend, hop, ends=False)
             return []
         self._jobs[number].taken = True
-        self._known(friend).silences = 0
         self._wait(number, now + self.manners.answer_within * (1.0 + self._chance()) / 2.0)
         return []
 
@@ -132,12 +147,11 @@ class Member:
         if number is None:
             return []
         self.counts["refused"] += 1
-        self._known(friend).silences = 0
         self._known(friend).blame()
         return self._pass_on(number, now)
 
-    def returned(self, friend: int, hop: str, answer: Answer | None, now: float) -> list[Doing]:
-        """A friend brings an answer, or says that it could not be had."""
+    def returned(self, friend: int, hop: str, answer: Found, now: float) -> list[Doing]:
+        """A friend brings an answer, or says that there is none."""
         at = self._hops.get((friend, hop))
         if at is not None and not self._jobs[at].taken:  # an answer to what she has not even taken
             self._unexpected(friend, hop)
@@ -145,24 +159,27 @@ class Member:
         number = self._closed(friend, hop)
         if number is None:
             return []
-        if answer is not None:
+        if isinstance(answer, Answer):
             self._known(friend).praise()
+        if answer is not None:
             return self._finish(number, answer)
         self.counts["gone"] += 1
+        self._jobs[number].gone.append(friend)
         if self._engine_fails:  # it may well be true: see for oneself before blaming anybody
             self._jobs[number].suspect = friend
             return self._submit(number)
         self._known(friend).blame()
         return self._pass_on(number, now)
 
-    def submitted(self, number: int, answer: Answer | None) -> list[Doing]:
-        """The engine has answered a query that she submitted, or has failed."""
+    def submitted(self, number: int, answer: Found) -> list[Doing]:
+        """The engine has answered a query that she submitted, or would not, or could not be asked."""
         if number not in self._jobs:
             return []
         self._engine_fails = answer is None
         self.counts["engine failed"] += answer is None
+        self.counts["engine rejected"] += isinstance(answer, Rejected)
         suspect = self._jobs[number].suspect
-        if suspect and answer is not None:
+        if suspect and isinstance(answer, Answer):
             self._known(suspect).blame()
         return self._finish(number, answer)
 
@@ -182,8 +199,8 @@ class Member:
         self._known(friend).connected = False
         doings: list[Doing] = []
         for at in [hop for hop in self._hops if hop[0] == friend]:
+            self._given_up(*at)
             number = self._closed(*at)
-            self._known(friend).given_up.add(at[1])
             self.counts["lost"] += 1
             doings += self._pass_on(number, now) if number is not None else []
         for job in self._jobs.values():
@@ -198,10 +215,10 @@ class Member:
             job = self._jobs.get(number)
             if job is None or job.hop != hop or job.due != due:
                 continue
+            self._given_up(*hop)
             self._closed(*hop)
-            self._known(hop[0]).given_up.add(hop[1])
             self._known(hop[0]).blame()
-            self._known(hop[0]).silences += not job.taken
+            self._known(hop[0]).silences += 1
             self.counts["silent"] += 1
             doings += self._pass_on(number, now)
         return doings
@@ -268,9 +285,9 @@ class Member:
         return "" if known.accepts(self._chance(), now) else "declined"
 
     def _pass_on(self, number: int, now: float) -> list[Doing]:
-        """Draw who is next, and ask her; submit it if the draw or the time says so."""
+        """Draw who is next, and ask her; submit it if the draw or the time says so, or enough were asked."""
         job = self._jobs[number]
-        while now - job.begun < self.manners.answer_within:
+        while now - job.begun < self.manners.answer_within and job.asks < MOST_ASKS:
             who = self._drawn(job)
             if who <= 0:
                 self.counts["alone"] += who < 0
@@ -283,7 +300,8 @@ class Member:
         return self._submit(number)
 
     def _drawn(self, job: _Job) -> int:
-        if job.origin is not None:
+        alike = job.asks > 0 and self.manners.redraw == "alike"
+        if job.origin is not None or alike:
             return rules.forwarded(len(self.standing), job.asked, job.refused, self._chance())
         return rules.drawn(self._own_weights(), job.asked, self._chance())
 
@@ -304,6 +322,7 @@ class Member:
     def _ask(self, number: int, who: int, now: float) -> Ask:
         job, hop = self._jobs[number], self._token()
         job.hop, job.taken = (who, hop), False
+        job.asks += 1
         self._hops[who, hop] = number
         self._wait(number, now + self.manners.accept_within)
         self.counts["asked"] += 1
@@ -330,26 +349,37 @@ class Member:
         self._jobs[number].exclude(friend)
         return number
 
-    def _unexpected(self, friend: int, hop: str) -> None:
-        """Tell what comes too late from what was never asked."""
-        late = hop in self._known(friend).given_up
+    def _given_up(self, friend: int, hop: str) -> None:
+        """Remember what may still come late."""
+        self._known(friend).given_up.add(hop)
+        if not self._jobs[self._hops[friend, hop]].taken:
+            self._known(friend).not_taken.add(hop)
+
+    def _unexpected(self, friend: int, hop: str, ends: bool = True) -> None:
+        """Tell what comes too late from what was never asked; each line may come late once."""
+        known = self._known(friend)
+        late = (known.given_up if ends else known.not_taken).remove(hop)
+        if ends:
+            known.not_taken.remove(hop)
         self.counts["late" if late else "forged"] += 1
-        self._known(friend).faults += not late
+        known.faults += not late
 
     def _submit(self, number: int) -> list[Doing]:
         self.exposure.submitted(self._jobs[number].text)
         self.counts["submitted"] += 1
         return [Submit(number, self._jobs[number].text)]
 
-    def _finish(self, number: int, answer: Answer | None) -> list[Doing]:
+    def _finish(self, number: int, answer: Found) -> list[Doing]:
         """Hand the answer to whoever waits for it, once."""
         job = self._jobs.pop(number)
+        for friend in job.gone if isinstance(answer, Answer) else ():  # who said that there was none
+            self._known(friend).silences += 1
         if job.origin is None:
-            self.counts["failed" if answer is None else "answered"] += 1
+            self.counts["answered" if isinstance(answer, Answer) else "failed"] += 1
             return [Deliver(number, answer)]
         friend, hop = job.origin
         self._known(friend).waiting -= 1
-        if answer is None:
+        if not isinstance(answer, Answer):
             self._known(friend).owes_nothing()
         if job.orphan:
             self.counts["nobody waits"] += 1

@@ -17,10 +17,10 @@ from querycloak.clients.crowd import wire
 from querycloak.clients.crowd.config import FEW_FRIENDS, Config
 from querycloak.clients.crowd.doings import (
     Accept,
-    Answer,
     Ask,
     Deliver,
     Doing,
+    Found,
     Refuse,
     Return,
     Said,
@@ -28,14 +28,16 @@ from querycloak.clients.crowd.doings import (
 )
 from querycloak.clients.crowd.endpoint import Endpoint, check_loopback
 from querycloak.clients.crowd.engine import Engine
+from querycloak.clients.crowd.entrance import Entrance
 from querycloak.clients.crowd.exposure import Exposure
 from querycloak.clients.crowd.identity import context, fingerprint
 from querycloak.clients.crowd.journal import tell
+from querycloak.clients.crowd.limits import Bucket
 from querycloak.clients.crowd.link import GOOD_AFTER, Link, Patience
 from querycloak.clients.crowd.member import Member
 from querycloak.clients.crowd.state import State
 from querycloak.clients.crowd.web import port_of
-from querycloak.errors import DataError, UsageError
+from querycloak.errors import UsageError
 
 #: Seconds within which a connection must be there and the first line must come.
 HELLO_WITHIN: Final = 5.0
@@ -46,6 +48,9 @@ MOST_TALKS: Final = 4
 #: Seconds between two writings of the state, and between two lines of counts.
 SAVE_EVERY: Final = 2.0
 TELL_EVERY: Final = 60.0
+#: Lines about unforeseen errors: so many a second, and so many at once; strangers must not fill the disk.
+FAULTS_A_SECOND: Final = 0.05
+MOST_FAULTS_TOLD: Final = 20
 #: Seconds to wait for friends before searches are taken: without friends, all would go out in her own name.
 SETTLE_WITHIN: Final = 3.0
 
@@ -59,30 +64,30 @@ class Peer:
         self._own = fingerprint(config.own)
         self._member = _member(config, state)
         place, manners = config.place, config.manners
-        self._engine = Engine(place.engine, manners.engine_within, place.answer_limit, place.agent)
-        self._limit = wire.line_limit(place.answer_limit)
+        self._engine = Engine(place.engine, manners.engine_within, wire.ANSWER_LIMIT, place.agent)
         self._friends = dict(enumerate(config.friends, 1))
         self._dialling = {number: Patience(0.2, 60.0, chance) for number in self._friends}
         self._banned = {number: Patience(1.0, 600.0, chance) for number in self._friends}
         self._absent = {number: asyncio.Event() for number in self._friends}
         self._links: dict[int, Link] = {}
-        self._searches: dict[int, asyncio.Future[Answer | None]] = {}
+        self._searches: dict[int, asyncio.Future[Found]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._changed = False
         self._talks: Counter[int] = Counter()
+        self._lines_left = Bucket(FAULTS_A_SECOND, MOST_FAULTS_TOLD)
         # one thread, so that an older state is never written over a newer one
         self._writer = ThreadPoolExecutor(1)
         self.stop = asyncio.Event()
 
     # what the searcher's endpoint asks for
 
-    async def search(self, text: str) -> Answer | None:
+    async def search(self, text: str) -> Found:
         """Send a query of her own through the crowd; nothing comes back if it has failed."""
         if self.stop.is_set():
             return None
         number, doings = self._member.search(text, self._now())
-        found: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+        found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
         self._searches[number] = found
         self._do(doings)
         return await found
@@ -125,13 +130,8 @@ class Peer:
         secured = self._context(ssl.PROTOCOL_TLS_SERVER)
         secured.num_tickets = 0
         try:
-            server = await asyncio.start_server(
-                self._met,
-                place.listen,
-                place.port,
-                ssl=secured,
-                limit=self._limit,
-                ssl_handshake_timeout=HELLO_WITHIN,
+            server = await Entrance(secured, HELLO_WITHIN, wire.LINE_LIMIT, self._met, self._begin).open(
+                place.listen, place.port
             )
         except OSError as error:
             raise UsageError(f"the peer cannot listen there: {error.strerror}") from None
@@ -153,7 +153,11 @@ class Peer:
         return server
 
     async def _end(self, servers: list[asyncio.Server]) -> None:
-        """Say to her what is lost, keep what is to be kept, and leave."""
+        """Say to her what is lost, keep what is to be kept, and leave.
+
+        From `stop` on the member is told nothing more: she would take parting friends for lost ones, and
+        submit under her own name what they had.
+        """
         self.stop.set()
         for server in servers:
             server.close()
@@ -225,7 +229,7 @@ class Peer:
                 continue
             try:
                 async with asyncio.timeout(HELLO_WITHIN):
-                    streams = await asyncio.open_connection(*address, ssl=secured, limit=self._limit)
+                    streams = await asyncio.open_connection(*address, ssl=secured, limit=wire.LINE_LIMIT)
             except (OSError, TimeoutError):
                 self._dialling[who].failed(self._now())
                 continue
@@ -283,12 +287,16 @@ class Peer:
             self._dialling[who].worked(self._now())
         else:
             self._dialling[who].failed(self._now())
-        self._do(self._member.left(who, self._now()))
+        if not self.stop.is_set():
+            self._do(self._member.left(who, self._now()))
         self._absent[who].set()
 
     async def _listen_to(self, who: int, link: Link) -> None:
         while self._links.get(who) is link:
-            self._do(self._heard(await link.receive(who)))
+            said = await link.receive(who)
+            if self.stop.is_set():
+                return
+            self._do(self._heard(said))
             self._part_if_enough(who)
             await asyncio.sleep(0)  # a friend who talks without a pause must not keep others waiting
 
@@ -343,16 +351,21 @@ class Peer:
 
     def _wake(self) -> None:
         self._timer = None
+        if self.stop.is_set():
+            return
         self._do(self._member.wake(self._now()))
         for who in list(self._links):
             self._part_if_enough(who)
 
     async def _submit(self, doing: Submit) -> None:
+        if self.stop.is_set():
+            return
         answer = None
         try:
             answer = await self._engine.submit(doing.text)
         finally:
-            self._do(self._member.submitted(doing.job, answer))
+            if not self.stop.is_set():
+                self._do(self._member.submitted(doing.job, answer))
 
     def _begin(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -362,24 +375,22 @@ class Peer:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            tell("fault", kind=type(error).__name__)  # what it says may hold data
+            self.fault(error)
+
+    def fault(self, error: BaseException | None) -> None:
+        """Name an unforeseen error without what it says, which may hold data; of many, only count them."""
+        self._member.counts["faults"] += 1
+        if self._lines_left.take(self._now()):
+            tell("fault", kind=type(error).__name__)
 
 
 def _member(config: Config, state: State) -> Member:
-    """Make a member of what was kept; damage is told, not guessed at."""
+    """Make a member of what was kept."""
     kept = state.read()
     names = [friend.fingerprint for friend in config.friends]
-    try:
-        exposure = Exposure(state.key, kept.get("exposure"))
-        chance = random.SystemRandom().random
-        return Member(names, config.manners, exposure, chance, lambda: secrets.token_hex(16), kept)
-    except (TypeError, ValueError, AttributeError):
-        raise DataError("the state file is damaged", hint="move it away to begin anew") from None
-
-
-def _kind(about: dict[str, Any]) -> str:
-    """Name an unforeseen error without what it says, which may hold data."""
-    return type(about.get("exception")).__name__
+    exposure = Exposure(state.key, kept.get("exposure"))
+    chance = random.SystemRandom().random
+    return Member(names, config.manners, exposure, chance, lambda: secrets.token_hex(16), kept)
 
 
 def run(config: Config, http: tuple[str, int] | None) -> None:
@@ -395,7 +406,7 @@ def run(config: Config, http: tuple[str, int] | None) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, peer.stop.set)
-        loop.set_exception_handler(lambda _, about: tell("fault", kind=_kind(about)))
+        loop.set_exception_handler(lambda _, about: peer.fault(about.get("exception")))
         await peer.run(http)
 
     try:

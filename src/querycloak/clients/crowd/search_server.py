@@ -11,6 +11,7 @@ from typing import Final
 
 from querycloak.clients.crowd.web import Request, Response, plain, port_of, serve
 from querycloak.clients.crowd.wire import is_query
+from querycloak.errors import UsageError
 
 #: How many results there are for every query.
 RESULTS: Final = 10
@@ -44,7 +45,10 @@ def run(host: str, port: int) -> None:
     """Serve until interrupted."""
 
     async def forever() -> None:
-        server = await serve(answer, host, port)
+        try:
+            server = await serve(answer, host, port)
+        except OSError as error:
+            raise UsageError(f"the search server cannot listen there: {error.strerror}") from None
         print(f"searching on http://{host}:{port_of(server)}/search?q=…", flush=True)
         await server.serve_forever()
 

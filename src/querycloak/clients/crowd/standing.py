@@ -23,6 +23,7 @@ class Standing:
         "faults",
         "friends",
         "given_up",
+        "not_taken",
         "overflows",
         "own",
         "passed",
@@ -44,7 +45,9 @@ class Standing:
         self.waiting = 0
         self.overflows = self.faults = self.silences = 0
         self.rate = Bucket(manners.rate, manners.burst)
-        self.seen, self.given_up = Recent(REMEMBERED), Recent(REMEMBERED)
+        self.seen = Recent(REMEMBERED)
+        # what may still come, once: the end of a question that was given up, and that it was taken at all
+        self.given_up, self.not_taken = Recent(REMEMBERED), Recent(REMEMBERED)
         self.texts = Recent(REMEMBERED)  # hashes of what came from her, in memory only
 
     def accepts(self, draw: float, now: float) -> bool:
@@ -79,6 +82,7 @@ class Standing:
 
     def praise(self) -> None:
         """She has brought an answer."""
+        self.silences = 0
         self.trust = rules.after_answer(self.trust, self._manners.penalty)
 
     def blame(self) -> None:

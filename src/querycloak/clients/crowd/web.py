@@ -100,6 +100,10 @@ async def _answer(reader: asyncio.StreamReader, handler: Handler) -> Response:
         return plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
     except TimeoutError:
         return plain(HTTPStatus.REQUEST_TIMEOUT)
+    except (OSError, asyncio.IncompleteReadError):
+        raise  # the client is gone
+    except Exception:  # whoever waits is told; what went wrong may hold data, and is not
+        return plain(HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 async def serve(handler: Handler, host: str, port: int, most: int = 256) -> asyncio.Server:

@@ -13,12 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from querycloak.clients.crowd.doings import Accept, Answer, Ask, Refuse, Return, Said
+from querycloak.clients.crowd.doings import Accept, Answer, Ask, Refuse, Rejected, Return, Said
 
 #: Friends of another version are refused.
 VERSION: Final = 1
 #: The longest line that is not an answer.
 REQUEST_LIMIT: Final = 64 * 1024
+#: The longest answer, in bytes. The same for all: who took longer ones could not hand them on.
+ANSWER_LIMIT: Final = 1 << 20
 #: The longest query, in characters.
 LONGEST_QUERY: Final = 2048
 #: Media types that answers may have: what a browser shows, and no more.
@@ -45,11 +47,6 @@ def is_query(text: Any) -> bool:
     return isinstance(text, str) and 0 < len(text) <= LONGEST_QUERY and not _CONTROL.search(text)
 
 
-def line_limit(answer_limit: int) -> int:
-    """Say how long a line with an answer of that size may be."""
-    return answer_limit // 3 * 4 + 2 * ANSWER_BLOCK
-
-
 def hello(friends: int) -> bytes:
     """Write the first line."""
     return _line({"kind": "hello", "version": VERSION, "friends": friends})
@@ -67,12 +64,20 @@ def encode(said: Said) -> bytes:
         case Return(hop=hop, answer=Answer(type=kind, body=body)):
             content = base64.b64encode(body).decode()
             return _line({"kind": "answer", "hop": hop, "type": kind, "body": content}, ANSWER_BLOCK)
+        case Return(hop=hop, answer=Rejected()):
+            return _line({"kind": "rejected", "hop": hop})
     return _line({"kind": "gone", "hop": said.hop})
 
 
 def _line(message: dict[str, Any], block: int = BLOCK) -> bytes:
     text = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
     return text + b" " * (-(len(text) + 1) % block) + b"\n"
+
+
+#: The longest line: the largest answer, with the longest type.
+LINE_LIMIT: Final = len(
+    encode(Return(0, "0" * 32, Answer(max(TYPES, key=len), bytes(ANSWER_LIMIT)))),
+)
 
 
 def decode(line: bytes, friend: int) -> Hello | Said:
@@ -104,12 +109,14 @@ def _read(kind: str, message: dict[str, Any], friend: int) -> Hello | Said:
         return Accept(friend, hop)
     if kind == "refused":
         return Refuse(friend, hop)
-    if kind == "gone":
-        return Return(friend, hop, None)
+    if kind in ("gone", "rejected"):
+        return Return(friend, hop, Rejected() if kind == "rejected" else None)
     try:
         body = base64.b64decode(message["body"], validate=True)
     except ValueError:
         raise Forged("a body that is not base64") from None
+    if len(body) > ANSWER_LIMIT:
+        raise Forged("an answer that is too long")
     return Return(friend, hop, Answer(message["type"], body))
 
 
@@ -119,6 +126,7 @@ _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "accepted": ("hop",),
     "refused": ("hop",),
     "gone": ("hop",),
+    "rejected": ("hop",),
     "answer": ("hop", "type", "body"),
 }
 _CHECKS: Final[dict[str, Callable[[Any], bool]]] = {

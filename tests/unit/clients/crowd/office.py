@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from querycloak.clients.crowd.doings import Accept, Answer, Ask, Deliver, Refuse, Return, Submit
+from querycloak.clients.crowd.doings import Accept, Answer, Ask, Deliver, Refuse, Rejected, Return, Submit
 from querycloak.clients.crowd.exposure import Exposure
 from querycloak.clients.crowd.manners import Manners
 from querycloak.clients.crowd.member import Member
@@ -20,10 +20,10 @@ def answer_to(text: str) -> Answer:
 class Office:
     """Members 0, 1, …; time goes on only when nothing else is to be done."""
 
-    def __init__(self, pairs, seed=0, engine_fails=0.0, lost=0.0, vectors=None, **manners):
+    def __init__(self, pairs, seed=0, engine_fails=0.0, lost=0.0, vectors=None, rejects=None, **manners):
         self.chance = random.Random(seed)
         self.members, self.now, self.letters = {}, 0.0, []
-        self.engine_fails, self.lost = engine_fails, lost
+        self.engine_fails, self.lost, self.rejects = engine_fails, lost, rejects
         self.submitted, self.delivered, self.searches = [], Counter(), {}
         self.failed, self.hops = set(), Counter()
         self.friends = {
@@ -56,7 +56,7 @@ class Office:
             if isinstance(doing, Deliver):
                 text = self.searches[m, doing.job]
                 self.delivered[m, doing.job] += 1
-                if doing.answer is None:
+                if not isinstance(doing.answer, Answer):
                     self.failed.add((m, doing.job))
                 else:
                     assert doing.answer == answer_to(text)
@@ -76,7 +76,10 @@ class Office:
         if isinstance(doing, Submit):
             good = self.chance.random() >= self.engine_fails
             self.submitted.append((to, doing.text))
-            return self.post(to, member.submitted(doing.job, answer_to(doing.text) if good else None))
+            found = answer_to(doing.text) if good else None
+            if self.rejects and doing.text.startswith(self.rejects):
+                found = Rejected()
+            return self.post(to, member.submitted(doing.job, found))
         at = self.friends[to].index(sender) + 1
         if not member.standing[at].connected:
             return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import socket
 import ssl
 import stat
@@ -15,6 +17,7 @@ from querycloak.cli import main
 from querycloak.clients.crowd import config
 from querycloak.clients.crowd.identity import context, fingerprint, new_identity, read_certificate
 from querycloak.clients.crowd.manners import Manners
+from querycloak.clients.crowd.state import SCHEMA
 from querycloak.errors import QueryCloakError, Refused
 
 pytestmark = pytest.mark.sign
@@ -58,6 +61,9 @@ def test_defaults_and_what_is_given(folder):
         (GOOD + "[manners]\npenalty = 2\n", 2, "`penalty` must be float"),
         (GOOD + "[manners]\nengine_within = 7\n", 2, "half of `answer_within`"),
         (GOOD.replace("{query}", ""), 2, "with `{query}` in it"),
+        (GOOD.replace("?q={query}", "#q={query}"), 2, "with `{query}` in it"),
+        (GOOD.replace("?q={query}", "?q=#{query}"), 2, "with `{query}` in it"),
+        (GOOD.replace("127.0.0.1:8000", "{query}.example").replace("?q={query}", ""), 2, "http or https"),
         (GOOD.replace("http://127", "ftp://127"), 2, "http or https"),
         (GOOD.replace("127.0.0.1:8000", "planted:secret@host"), 2, "http or https"),
         (GOOD.replace("search?q=", "search\\nX: y?q="), 2, "http or https"),
@@ -116,11 +122,48 @@ def test_a_port_that_is_taken_is_told(folder):
 def test_a_damaged_state_is_told(folder):
     (folder / "crowd.toml").write_text(GOOD, "utf-8")
     (folder / "state").mkdir()
-    for damage in ("{", "[]", '{"schema": "other"}', '{"schema": "querycloak/crowd-member/1", "friends": 5}'):
+    for damage in ("{", "[]", "[" * 100_000, '{"schema": "other"}'):
         (folder / "state" / "member.json").write_text(damage)
         done = CliRunner().invoke(main, ["crowd", "peer", str(folder / "crowd.toml")])
         assert done.exit_code == 3
         assert "move it away" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"friends": 5},
+        {"friends": {"f": 5}},
+        {"friends": {"f": {"trust": "1"}}},
+        {"friends": {"f": {"trust": math.nan}}},
+        {"friends": {"f": {"trust": 1.5}}},
+        {"friends": {"f": {"own": 1.5}}},
+        {"friends": {"f": {"friends": 10**400}}},
+        {"vector": 5},
+        {"vector": [0.5, 0.5]},
+        {"vector": [0.5, 0.5, "0.5"]},
+        {"vector": [0.5, 0.5, 1.0]},
+        {"vector": [0.5, 0.5, math.inf]},
+        {"searched": "5"},
+        {"searched": -1},
+        {"counts": [["asked", 1]]},
+        {"counts": {"asked": None}},
+        {"counts": {"asked": True}},
+        {"exposure": []},
+        {"exposure": {"own": {"hash": "many"}}},
+        {"exposure": {"submitted": ["hash"]}},
+        {"exposure": {"beyond": 1e400}},
+    ],
+    ids=str,
+)
+def test_a_state_that_no_peer_has_written_is_told_before_it_starts(folder, damage):
+    (folder / "crowd.toml").write_text(GOOD, "utf-8")
+    (folder / "state").mkdir()
+    (folder / "state" / "member.json").write_text(json.dumps({"schema": SCHEMA, **damage}))
+    done = CliRunner().invoke(main, ["crowd", "peer", str(folder / "crowd.toml")])
+    assert done.exit_code == 3
+    assert "is damaged" in done.stderr
+    assert "move it away" in done.stderr
 
 
 def test_an_identity_is_private_nameless_and_never_overwritten(folder):

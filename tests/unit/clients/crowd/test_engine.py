@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 
 import pytest
+from click.testing import CliRunner
 
+from querycloak.cli import main
 from querycloak.clients.crowd import search_server
-from querycloak.clients.crowd.doings import Answer
+from querycloak.clients.crowd.doings import Answer, Rejected
 from querycloak.clients.crowd.engine import Engine
 from querycloak.clients.crowd.link import Patience
 from querycloak.clients.crowd.web import port_of, serve
@@ -66,14 +69,18 @@ def test_the_query_is_quoted_and_nothing_else_is_told():
             Answer("application/json", b"{}"),
         ),
         (http(b"x", "Content-Type: image/png", "Content-Length: 1"), Answer("text/plain", b"x")),
-        (http(b"moved", "Location: http://elsewhere/", status="302 Found"), None),
-        (http(b"no", status="500 Oops"), None),
-        (http(b"x" * 1001), None),
-        (http(b"x" * 1001, "Content-Length: 1001"), None),
+        (http(b"moved", "Location: http://elsewhere/", status="302 Found"), Rejected()),
+        (http(b"no", status="403 Forbidden"), Rejected()),
+        (http(b"long", status="414 URI Too Long"), Rejected()),
+        (http(b"slow down", status="429 Too Many Requests"), Rejected()),
+        (http(b"no", status="500 Oops"), Rejected()),
+        (http(b"x" * 1001), Rejected()),
+        (http(b"x" * 1001, "Content-Length: 1001"), Rejected()),
         (http(b"", "Content-Length: -1"), None),
         (http(b"", "Content-Length: much"), None),
         (http(b"short", "Content-Length: 10"), None),
-        (http(b"ffffff\r\n", "Transfer-Encoding: chunked"), None),
+        (http(b"ffffff\r\n", "Transfer-Encoding: chunked"), Rejected()),
+        (http(b"", status="what"), None),
         (http(b"-5\r\n", "Transfer-Encoding: chunked"), None),
         (http(b"zz\r\n", "Transfer-Encoding: chunked"), None),
         (b"nonsense", None),
@@ -109,7 +116,33 @@ def test_the_search_server_answers_alike_for_the_same_query():
         "query": "a <b> & c",
         "results": search_server.results("a <b> & c"),
     }
-    assert other == [None, None]
+    assert other == [Rejected(), Rejected()]
+
+
+@pytest.mark.parametrize("wrong", [ZeroDivisionError, KeyError, RecursionError])
+def test_whoever_asks_is_told_if_a_server_goes_wrong(wrong):
+    async def story():
+        async def handler(request):
+            raise wrong("planted")
+
+        server = await serve(handler, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        said = await reader.read(-1)
+        writer.close()
+        server.close()
+        return said
+
+    said = asyncio.run(story())
+    assert said.startswith(b"HTTP/1.1 500 ")
+    assert b"planted" not in said
+
+
+def test_a_search_server_on_a_port_that_is_taken_is_told():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = CliRunner().invoke(main, ["crowd", "search-server", "--port", str(taken.getsockname()[1])])
+    assert done.exit_code == 2
+    assert "cannot listen there" in done.stderr
 
 
 def test_waits_grow_are_bounded_and_begin_anew():

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from querycloak import measures
-from querycloak.clients.crowd.doings import Accept, Answer, Ask, Deliver, Refuse, Return, Submit
+from querycloak.clients.crowd.doings import Accept, Answer, Ask, Deliver, Refuse, Rejected, Return, Submit
 from querycloak.clients.crowd.exposure import Exposure
 from querycloak.clients.crowd.manners import Manners
-from querycloak.clients.crowd.member import MOST_FAULTS, MOST_OVERFLOWS, MOST_SILENCES, Member
+from querycloak.clients.crowd.member import MOST_ASKS, MOST_FAULTS, MOST_OVERFLOWS, MOST_SILENCES, Member
 from querycloak.errors import ParameterError
 from tests.unit.clients.crowd.office import KEY, Office, answer_to
 
@@ -156,6 +156,126 @@ def test_a_friend_who_takes_a_query_and_lets_it_drop_is_passed_over():
     [then] = member.wake(member.due)
     assert isinstance(then, Ask) is (then != Submit(1, "oboe"))
     assert member.counts["silent"] == 1
+
+
+@pytest.mark.parametrize("end", ["silence", "gone"])
+def test_a_friend_who_takes_queries_and_brings_nothing_is_taken_for_gone(end):
+    member = alone(friends=1, draws=[0.0, 0.0, 0.0, 0.9], least_cut=0.0, most_cut=0.0)
+
+    def drop(number):
+        now = 100.0 * number
+        _, [asked] = member.search(f"query {number}", now)
+        member.accepted(1, asked.hop, now)
+        doings = member.wake(now + 50.0) if end == "silence" else member.returned(1, asked.hop, None, now)
+        member.submitted(doings[-1].job, FOUND)
+
+    for number in range(MOST_SILENCES - 1):
+        drop(number)
+    _, [refused] = member.search("refused", 900.0)  # to refuse in between changes nothing
+    member.submitted(member.refused(1, refused.hop, 900.0)[0].job, FOUND)
+    _, [answered] = member.search("answered", 900.0)
+    member.accepted(1, answered.hop, 900.0)
+    assert not member.has_enough_of(1)
+    assert member.standing[1].silences == MOST_SILENCES - 1
+    member.returned(1, answered.hop, FOUND, 900.0)
+    for number in range(MOST_SILENCES):
+        assert not member.has_enough_of(1)
+        drop(10 + number)
+    assert member.has_enough_of(1)
+
+
+def test_nobody_is_taken_for_gone_because_the_engine_is():
+    office = Office(RING, seed=6, engine_fails=1.0)
+    for number in range(50):
+        office.search(number % 5, f"query {number}")
+    office.settle(in_order=False)
+    assert sum(member.counts["gone"] for member in office.members.values()) > 20
+    standings = [known for member in office.members.values() for known in member.standing.values()]
+    assert {known.silences for known in standings} == {0}
+
+
+def test_each_line_may_be_late_once():
+    member = alone(friends=1, draws=[0.0, 0.0, 0.0, 0.9], least_cut=0.0, most_cut=0.0)
+    _, [asked] = member.search("oboe", 0.0)
+    member.wake(50.0)
+    member.accepted(1, asked.hop, 51.0)
+    member.returned(1, asked.hop, FOUND, 51.0)
+    assert (member.counts["late"], member.counts["forged"]) == (2, 0)
+    for number in range(MOST_FAULTS):
+        assert not member.has_enough_of(1)
+        if number % 2:
+            member.accepted(1, asked.hop, 52.0)
+        else:
+            member.returned(1, asked.hop, FOUND, 52.0)
+    assert member.has_enough_of(1)
+    assert (member.counts["late"], member.counts["forged"]) == (2, MOST_FAULTS)
+
+
+def test_who_has_taken_a_query_in_time_cannot_take_it_again_later():
+    member = alone(friends=1, draws=[0.0, 0.0, 0.0, 0.9], least_cut=0.0, most_cut=0.0)
+    _, [asked] = member.search("oboe", 0.0)
+    member.accepted(1, asked.hop, 0.0)
+    member.wake(50.0)
+    member.accepted(1, asked.hop, 51.0)
+    assert (member.counts["late"], member.counts["forged"]) == (0, 1)
+
+
+def second_asked(own, draw, redraw):
+    """Say who is asked after friend 1 has refused; friends 1 and 2 have many friends, the others one."""
+    member = alone(friends=6, draws=[0.0, 0.0, 0.0, 0.1, draw], least_cut=0.0, most_cut=0.0, redraw=redraw)
+    for friend in range(1, 7):
+        member.joined(friend, 10 if friend <= 2 else 1)
+    if not own:  # from friend 6, with draws for her trust and for who is next
+        member._chance = iter([0.0, 0.2, draw]).__next__
+        first = take(member, friend=6)[-1]
+    else:
+        first = member.search("oboe", 0.0)[1][-1]
+    assert first.friend == 1
+    then = member.refused(1, first.hop, 0.0)[0]
+    return 0 if isinstance(then, Submit) else then.friend
+
+
+def test_after_a_refusal_own_queries_go_to_the_same_friends_as_those_of_others():
+    """Else friends who act together could tell an author from a middle by refusing."""
+    draws = [n / 60 for n in range(60)]
+    others = [second_asked(False, draw, "alike") for draw in draws]
+    assert [second_asked(True, draw, "alike") for draw in draws] == others
+    assert Counter(others) == dict.fromkeys((0, 2, 3, 4, 5, 6), 10)
+    assert [second_asked(True, draw, "vector") for draw in draws] != others  # the thesis's rule
+
+
+def test_a_query_that_the_engine_rejects_is_submitted_once_and_nobody_is_blamed():
+    office = Office(RING, seed=4, rejects="bad")
+    for number in range(60):
+        office.search(number % 5, f"bad {number}")
+        office.settle()
+    assert Counter(text for _, text in office.submitted) == {f"bad {n}": 1 for n in range(60)}
+    assert len(office.failed) == 60
+    assert sum(member.counts["engine rejected"] for member in office.members.values()) == 60
+    assert sum(member.counts["gone"] for member in office.members.values()) == 0
+    # taking costs trust and is given back; what is left are refusals, of which there are none
+    trusts = [known.trust for member in office.members.values() for known in member.standing.values()]
+    assert min(trusts) == pytest.approx(1.0)
+
+
+def test_an_engines_no_is_no_reason_to_blame_a_friend_who_could_not_ask_it():
+    member = alone(draws=[0.0, 0.0, 0.0, 0.9], least_cut=0.0, most_cut=0.0)
+    member._engine_fails = True
+    number, [asked] = member.search("oboe", 0.0)
+    member.accepted(asked.friend, asked.hop, 0.0)
+    assert member.returned(asked.friend, asked.hop, None, 0.0) == [Submit(number, "oboe")]
+    assert member.submitted(number, Rejected()) == [Deliver(number, Rejected())]
+    assert member.standing[asked.friend].trust == 1.0
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_no_query_is_handed_to_more_than_a_few(own):
+    member = alone(friends=20, draws=[0.9], least_cut=0.0, most_cut=0.0)
+    doings = member.search("oboe", 0.0)[1] if own else take(member)
+    for _ in range(MOST_ASKS):
+        assert isinstance(doings[-1], Ask)
+        doings = member.refused(doings[-1].friend, doings[-1].hop, 0.0)
+    assert isinstance(doings[-1], Submit)
 
 
 def test_own_queries_and_others_wait_alike():

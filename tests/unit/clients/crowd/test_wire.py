@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak.clients.crowd import wire
-from querycloak.clients.crowd.doings import Accept, Answer, Ask, Refuse, Return
+from querycloak.clients.crowd.doings import Accept, Answer, Ask, Refuse, Rejected, Return
 
 HOP = "0123456789abcdef" * 2
 texts = st.text(min_size=1, max_size=300).filter(wire.is_query)
@@ -23,6 +24,7 @@ def test_what_is_written_is_read(text, answer):
         Accept(1, HOP),
         Refuse(1, HOP),
         Return(1, HOP, None),
+        Return(1, HOP, Rejected()),
         Return(1, HOP, answer),
     ):
         line = wire.encode(said)
@@ -42,6 +44,7 @@ def test_length_tells_little_and_nothing_else_is_said(text):
 
 def test_short_lines_of_all_kinds_look_alike():
     said = [Ask(1, HOP, "a"), Ask(1, HOP, "a" * 300), Accept(1, HOP), Refuse(1, HOP), Return(1, HOP, None)]
+    said.append(Return(1, HOP, Rejected()))
     assert {len(wire.encode(one)) for one in said} == {wire.BLOCK}
 
 
@@ -92,7 +95,17 @@ def test_no_line_does_anything_but_be_refused(line):
         wire.decode(line, 1)
 
 
-def test_the_largest_answer_fits_its_line():
-    limit = 1 << 16
-    line = wire.encode(Return(1, HOP, Answer("application/json", b"x" * limit)))
-    assert len(line) <= wire.line_limit(limit)
+@pytest.mark.parametrize("kind", wire.TYPES)
+def test_whatever_answer_is_taken_can_be_handed_on(kind):
+    """Else a friend who pads her answer could have whoever hands it on cut off by the next one."""
+    largest = Answer(kind, b"x" * wire.ANSWER_LIMIT)
+    line = wire.encode(Return(1, HOP, largest))
+    assert len(line) <= wire.LINE_LIMIT
+    assert len(line) % wire.ANSWER_BLOCK == wire.LINE_LIMIT % wire.ANSWER_BLOCK == 0
+    assert wire.decode(line, 1).answer == largest
+    for more in (1, 2, 3):
+        body = base64.b64encode(b"x" * (wire.ANSWER_LIMIT + more)).decode()
+        packed = json.dumps({"kind": "answer", "hop": HOP, "type": kind, "body": body}, separators=(",", ":"))
+        assert len(packed) < wire.LINE_LIMIT  # so that the line alone does not tell
+        with pytest.raises(wire.Forged, match="too long"):
+            wire.decode(packed.encode() + b"\n", 1)
