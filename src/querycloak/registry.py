@@ -87,6 +87,7 @@ ATTACKS = Registry(
         "link-pairs": "querycloak.attacks.link_pairs:LinkPairs",
         "link-overlap": "querycloak.attacks.link_overlap:LinkOverlap",
         "link-background": "querycloak.attacks.link_background:LinkBackground",
+        "link-learned": "querycloak.attacks.link_learned:LinkLearned",
         "predecessor": "querycloak.attacks.predecessor:Predecessor",
         "bayes-concept": "querycloak.attacks.bayes_concept:BayesConcept",
         "copy": "querycloak.attacks.controls:Copy",

@@ -42,7 +42,7 @@ def test_methods_lists_promises_settings_and_limits():
 
 def test_doctor_names_every_extra():
     found = json.loads(run("doctor", "--json").stdout)
-    assert {part["name"] for part in found["parts"]} == {"dp", "nlp", "embeddings", "sign"}
+    assert {part["name"] for part in found["parts"]} == {"dp", "nlp", "embeddings", "learn", "sign"}
     assert "Python" in run("doctor").stdout
 
 

@@ -23,6 +23,9 @@ HEAVY = (
     "rich",
     "click",
     "scipy",
+    "lightgbm",
+    "nltk",
+    "wordfreq",
 )
 
 

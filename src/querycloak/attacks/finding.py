@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from querycloak.attacks.protocol import Game
 
 Unit = Literal["record", "user", "pair", "concept"]
+#: What only a finding about fakes has.
+PRIVACY: Final = ("structure", "semantic", "relative")
 
 
 class NotApplicable(Exception):
@@ -20,7 +22,8 @@ class Finding:
 
     `success` is a share of `n` units, with a 95 % interval from `low` to `high`. `median_user` and
     `worst_decile_user` tell how it falls on people: half of them fare worse than the one, a tenth
-    worse than the other. An attack that could not run has `not_applicable` and no numbers.
+    worse than the other. An attack that could not run has `not_applicable` and no numbers. `structure`,
+    `semantic` and `relative` are the privacy that fakes left to people, from attacks that tell fakes.
     """
 
     attack: str
@@ -36,6 +39,9 @@ class Finding:
     worst_decile_user: float | None = None
     details: dict[str, Any] = field(default_factory=dict)
     not_applicable: str | None = None
+    structure: dict[str, Any] | None = None
+    semantic: dict[str, Any] | None = None
+    relative: dict[str, Any] | None = None
 
     @property
     def holds(self) -> bool | None:
@@ -45,6 +51,9 @@ class Finding:
     def as_dict(self) -> dict[str, Any]:
         """Give the finding as plain values, for `--json` and certificates."""
         values = asdict(self)
+        if self.structure is None:
+            for name in PRIVACY:
+                del values[name]
         order = ("attack", "game", "unit", "success", "low", "high", "bound")
         return {name: values.pop(name) for name in order} | {"holds": self.holds} | values
 

@@ -1,4 +1,4 @@
-"""A case, and the parts of it that attackers may be said to know; the truth is not among them."""
+"""A case, and the parts of it that attackers may be said to know: never the truth about whom they attack."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ import numpy as np
 import polars as pl
 
 from querycloak.attacks import scoring
+from querycloak.attacks.finding import NotApplicable
+from querycloak.attacks.learned.searches import Searches
 from querycloak.attacks.link_overlap import in_terms
 from querycloak.errors import DataError
 from querycloak.log import CANONICAL
 
 #: A column of what a crowd submitted: who handed a query on to the first member who colludes.
 HANDED_BY: Final = "handed_by"
+#: A column with the words of the pages that a search led to.
+LANDING: Final = "landing"
+#: Who has fewer rows in a trace is not worth an attack: there must be pairs to tell apart.
+_FEWEST_ROWS: Final = 4
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class Case:
         """Put a case together; a truth that belongs to another log or release is refused."""
         if "released_row" not in release.columns:
             release = release.rename({"row": "released_row"})
-        shown = [name for name in ("released_row", *CANONICAL, HANDED_BY) if name in release.columns]
+        shown = [name for name in ("released_row", *CANONICAL, HANDED_BY, LANDING) if name in release.columns]
         _check_original(original, truth)
         release = release.select(shown)
         answers = scoring.Answers.of(release, truth, original["user"])
@@ -148,15 +154,54 @@ def _frequencies(case: Case, settings: Any) -> Known:
     return Known(counts.sort("query"))
 
 
+def _drawn(case: Case, settings: Any) -> pl.DataFrame:
+    """Draw who is attacked, by what the release shows; at least half of the people are left to learn from."""
+    sizes = case.release.group_by("user").agg(n=pl.len()).drop_nulls("user").sort("user")
+    usable = sizes.filter(pl.col("n") >= _FEWEST_ROWS)
+    order = np.random.default_rng(settings.seed).permutation(usable.height)
+    return usable[order[: min(settings.targets, sizes.height // 2)]].select("user")
+
+
+def _targets(case: Case, settings: Any) -> Known:
+    """Name the people under attack."""
+    drawn = _drawn(case, settings)
+    return Known(drawn, {user: user for user in drawn["user"]})
+
+
+def _labelled(case: Case, settings: Any) -> Known:
+    """Show the rows of all who are not under attack, and which of them are fake."""
+    if case.answers.fake is None:
+        raise NotApplicable("the truth does not say which searches are fake")
+    rows = case.release.with_columns(fake=pl.Series(case.answers.fake))
+    return Known(rows.join(_drawn(case, settings), on="user", how="anti", maintain_order="left"))
+
+
+def _told(case: Case, settings: Any) -> Known:
+    """Tell the first `history` real searches of each person under attack, as rows of the release."""
+    fake = pl.Series(np.zeros(case.release.height, bool) if case.answers.fake is None else case.answers.fake)
+    hers = case.release.filter(~fake).join(_drawn(case, settings), on="user", how="semi")
+    hers = hers.sort("time", maintain_order=True) if "time" in hers.columns else hers
+    first = hers[Searches.of(hers).first_row]
+    few = first.filter(pl.int_range(pl.len()).over("user") < settings.history)
+    return Known(few.select("user", "released_row"))
+
+
 #: What an attack may ask for in `knows`; the truth is not among it.
 #: volumes    `user` (as labelled in the release), `count`: all searches of each in the original
 #: samples    `user` (a made-up name of a target), `query`; needs the settings `targets`, `queries`, `seed`;
 #:            with a setting `known` that is `terms`: `user`, `term`, of which `queries` different ones
 #: histories  `user`, `query`, `category` of the original
 #: frequencies  `query`, `count` in the original, nobody's in particular
+#: targets    `user`: who is attacked in a trace with fakes; needs the settings `targets`, `seed`
+#: labelled   rows of the trace with `fake`, of everybody but the targets: the attacker ran or watched their
+#:            obfuscation; needs the settings `targets`, `seed`
+#: told       `user`, `released_row`: the first `history` real searches of each target; none if that is 0
 KNOWLEDGE: dict[str, Callable[[Case, Any], Known]] = {
     "volumes": _volumes,
     "samples": _samples,
     "histories": _histories,
     "frequencies": _frequencies,
+    "targets": _targets,
+    "labelled": _labelled,
+    "told": _told,
 }

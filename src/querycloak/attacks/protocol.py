@@ -88,6 +88,37 @@ class Meanings:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Separated:
+    """How an attack sorted one person's searches, real and fake, into clusters.
+
+    `row` is the released row with which each search begins, `cluster` a number from 0 for few clusters and
+    `finer` for many. `score` says how sure it is that she wrote both of two: of (0, 1), (0, 2) … (1, 2) …
+    `hers` is the cluster that it takes for hers, if it has a reason; `told` are rows that it knew to be hers.
+    """
+
+    row: npt.NDArray[np.int64]
+    cluster: npt.NDArray[np.int64]
+    finer: npt.NDArray[np.int64]
+    score: npt.NDArray[np.float32]
+    hers: int | None = None
+    told: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+
+@dataclass(frozen=True)
+class Separation:
+    """For each person under attack: which of her searches the attack thinks belong together.
+
+    `again` says that a score is of its pair alone, so that searches without fakes would have been sorted by
+    the same scores, with the same `seed`.
+    """
+
+    people: tuple[Separated, ...]
+    seed: int
+    again: bool = True
+    details: dict[str, Any] = field(default_factory=dict)
+
+
 class Attack(ABC):
     """Looks at a release and guesses."""
 
@@ -109,5 +140,5 @@ class Attack(ABC):
         self.settings = settings
 
     @abstractmethod
-    def guess(self, view: AttackerView) -> Attribution | Linkage | Identification | Meanings:
+    def guess(self, view: AttackerView) -> Attribution | Linkage | Identification | Meanings | Separation:
         """Guess from what an attacker sees."""

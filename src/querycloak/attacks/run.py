@@ -22,6 +22,7 @@ from querycloak.attacks.protocol import (
     Identification,
     Linkage,
     Meanings,
+    Separation,
 )
 from querycloak.errors import MissingExtra, UsageError
 from querycloak.guarantees import COUNTS_ONLY
@@ -146,6 +147,10 @@ def _score(
         return scoring.identification(guesses, answers, people)
     if isinstance(guesses, Meanings):
         return scoring.meanings(guesses, answers, case.asked())
+    if isinstance(guesses, Separation):
+        from querycloak.attacks import separation
+
+        return separation.score(guesses, case.release, answers, people)
     raise UsageError(f"the attack `{one.name}` gave no guesses that can be scored")
 
 
@@ -163,4 +168,5 @@ def _finding(one: Attack, score: scoring.Score, bound: Bound | None, seconds: fl
         median_user=score.median_user,
         worst_decile_user=score.worst_decile_user,
         details=score.details | (bound.details() if bound else {}),
+        **score.privacy,
     )

@@ -32,6 +32,8 @@ class Score:
     median_user: float | None = None
     worst_decile_user: float | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    #: What fakes left to people, by the names that a finding has for it.
+    privacy: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class Answers:
     `user` is who wrote a row, `label` what a right guess says; `author` and `string` are codes of the user
     and of the query (-1 where there is none), by which rows belong together; `repeats` counts how often
     the author asked the row's query in this release. `shown` is the label that a row carries, `behind` the
-    user for whom that label stands, where the truth says so, and `users` are those of the original.
+    user for whom that label stands, where the truth says so, and `users` are those of the original. `fake`
+    says which rows nobody asked, where fakes were added.
     """
 
     released_row: IntArray
@@ -53,6 +56,7 @@ class Answers:
     shown: pl.Series | None = None
     behind: pl.Series | None = None
     users: pl.Series | None = None
+    fake: npt.NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, release: pl.DataFrame, truth: pl.DataFrame, users: pl.Series | None = None) -> Answers:
@@ -62,11 +66,15 @@ class Answers:
         author = _codes(truth["original_user"]).copy()
         if "made_up" in truth.columns:
             author[truth["made_up"].to_numpy()] = -1  # nobody wrote what a method made up
+        fake = truth["fake"].to_numpy() if "fake" in truth.columns else None
+        if fake is not None:
+            author[fake] = -1
         who = (release["released_row"].cast(pl.Int64).to_numpy(), truth["original_user"], label, author)
         labels = (
             release.get_column("user", default=None),
             truth.get_column("label_user", default=None),
             users,
+            fake,
         )
         if "query" not in release.columns or release["query"].null_count() == release.height:
             return cls(*who, None, None, *labels)
@@ -188,7 +196,7 @@ def linkage(guesses: Linkage, answers: Answers, seed: int = 0) -> Score:
 
     The attacker calls the better-scored half of the balanced pairs one author's; 0.5 is chance.
     """
-    first, second = (_places(rows, answers.released_row) for rows in (guesses.first, guesses.second))
+    first, second = (places(rows, answers.released_row) for rows in (guesses.first, guesses.second))
     scored = answers.known()[first] & answers.known()[second] & ~np.isnan(guesses.score)
     first, second, score = first[scored], second[scored], guesses.score[scored]
     same = answers.author[first] == answers.author[second]
@@ -205,7 +213,7 @@ def linkage(guesses: Linkage, answers: Answers, seed: int = 0) -> Score:
     return Score("pair", _share(hits, clusters), *_over_users(hits, clusters[0]), details)
 
 
-def _places(rows: IntArray, released_row: IntArray) -> IntArray:
+def places(rows: IntArray, released_row: IntArray) -> IntArray:
     """Find where released rows stand in the release; they come in increasing order."""
     places = np.searchsorted(released_row, rows)
     if rows.size and (places.max() >= released_row.size or np.any(released_row[places] != rows)):

@@ -21,6 +21,7 @@ COMMANDS = (
     "verify",
     "attack",
     "measure",
+    "obfuscate",
     "crowd",
     "methods",
     "attacks",

@@ -86,6 +86,23 @@ def _tell(findings: list[Finding]) -> None:
     for finding in findings:
         if finding.not_applicable:
             click.echo(f"{finding.attack}: not applicable ({finding.not_applicable})")
+        if finding.structure:
+            _tell_privacy(finding)
+
+
+def _tell_privacy(finding: Finding) -> None:
+    """Say what fakes left to people, and how many people that is about."""
+    assert finding.structure
+    assert finding.semantic
+    numbers = {
+        "structure privacy": finding.structure["error"],
+        "worst-case semantic privacy": finding.semantic["worst"],
+        "relative privacy": (finding.relative or {}).get("error", {"mean": None, "low": None, "high": None}),
+    }
+    click.echo(f"\n{finding.attack}, {finding.details['targets']} of {finding.details['people']} people:")
+    for name, found in numbers.items():
+        interval = f"{_percent(found['low'])} … {_percent(found['high'])}"
+        click.echo(f"  {name.ljust(28)}{_percent(found['mean'])}  ({interval})")
 
 
 def _row(finding: Finding) -> tuple[str, ...]:

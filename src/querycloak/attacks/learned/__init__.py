@@ -1,0 +1,1 @@
+"""Linkage that is learned: features of searches, relations of pairs, boosted trees, and privacy numbers."""

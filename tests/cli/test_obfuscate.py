@@ -1,0 +1,163 @@
+"""`querycloak obfuscate`: traces and truth as files, a live client, and clear refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from querycloak import io
+from querycloak.cli import main
+from querycloak.clients.obfuscation.settings import METHODS
+
+
+@pytest.fixture
+def log(run):
+    assert run("generate", "--users", 30, "--seed", 7, "-o", "log.tsv", "--quiet").exit_code == 0
+    return "log.tsv"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_trace_and_its_truth(run, log, method):
+    done = run(
+        "obfuscate", log, "-m", method, "-o", "trace.tsv", "--truth", "t.parquet", "--seed", 1, "--json"
+    )
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    trace, asked, truth = io.read("trace.tsv").frame, io.read(log).frame, pl.read_parquet("t.parquet")
+    assert told["method"] == method
+    assert told["records"] == trace.height == truth.height
+    assert told["users"] == 30
+    assert Path("trace.tsv").read_text().splitlines()[0] == Path(log).read_text().splitlines()[0]
+    assert truth.columns == ["released_row", "original_row", "original_user", "released_after", "fake"]
+    assert truth["released_row"].equals(trace["row"].alias("released_row"))
+    assert truth["original_user"].equals(trace["user"].alias("original_user"))
+    assert truth["released_after"].null_count() == 0
+    assert (truth["fake"] == truth["original_row"].is_null()).all()
+    assert sorted(truth["original_row"].drop_nulls()) == asked["row"].to_list()
+    assert told["fakes"] <= truth["fake"].sum()
+    for name in ("trace.tsv", "t.parquet"):
+        assert stat.S_IMODE(Path(name).stat().st_mode) == 0o600
+
+
+def test_the_same_seed_gives_the_same_bytes(run, log):
+    lines = Path(log).read_text().splitlines()
+    Path("turned.tsv").write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n")
+    for name, seed, source in (("a", 1, log), ("b", 1, log), ("c", 2, log), ("d", 1, "turned.tsv")):
+        assert run("obfuscate", source, "-m", "shadow", "-o", f"{name}.tsv", "--seed", seed).exit_code == 0
+    a, b, c, d = (Path(f"{name}.tsv").read_bytes() for name in "abcd")
+    assert a == b == d != c
+
+
+def test_what_it_says(run, log):
+    done = run(
+        "obfuscate", log, "-m", "tmn", "-o", "trace.tsv", "--fakes", 2, "--timing", "burst", "--seed", 1
+    )
+    searches = io.read(log).frame.unique(["user", "query", "time"]).height
+    assert done.stdout == ""
+    assert done.stderr == f"covered {searches:,} searches of 30 users with {2 * searches:,} fakes\n"
+    assert run("obfuscate", log, "-m", "tmn", "-o", "trace.tsv", "--quiet").stderr == ""
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "tsv.gz"])
+def test_other_formats(run, log, ending):
+    assert run("obfuscate", log, "-m", "usr", "-o", f"t.{ending}", "--seed", 1).exit_code == 0
+    assert run("obfuscate", log, "-m", "usr", "-o", "t.tsv", "--seed", 1).exit_code == 0
+    same = ["user", "query", "time", "rank", "url"]
+    assert io.read(f"t.{ending}").frame.select(same).equals(io.read("t.tsv").frame.select(same))
+
+
+def test_a_log_without_times(run):
+    Path("log.csv").write_text("user,query\na,one\na,two\nb,three\n")
+    done = run("obfuscate", "log.csv", "-m", "shadow", "-o", "t.csv", "--seed", 1)
+    assert done.exit_code == 0, done.stderr
+    assert "no times" in done.stderr
+    assert io.read("t.csv").frame.height == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["one.csv", "-m", "usr", "-o", "t.csv"], 3, "the log has one person only"),
+        (["one.csv", "-m", "tnm", "-o", "t.csv"], 2, "no way to cover is called `tnm`"),
+        (["one.csv", "-m", "tmn"], 2, "where the traces go"),
+        (["-m", "tmn", "-o", "t.csv"], 2, "name a log"),
+        (["one.csv", "-m", "tmn", "-o", "t.csv", "--fakes", "-1"], 2, "`fakes` must be a number"),
+        (["one.csv", "-m", "usr", "-o", "t.csv", "--timing", "burst"], 2, "takes no timing"),
+        (["one.csv", "-m", "tmn", "-o", "t.csv", "--bag", "none"], 2, "bag of text does not exist"),
+        (["one.csv", "-m", "tmn", "-o", "t.csv", "--speed", "2"], 2, "go with `--live`"),
+        (["one.csv", "-m", "tmn", "-o", "-", "--json"], 2, "both go to standard output"),
+        (["one.csv", "-m", "tmn", "--live"], 2, "takes no log"),
+        (["-m", "shadow", "--live"], 2, "no live form"),
+        (["-m", "tmn", "--live", "--fakes", "2"], 2, "goes with `--timing burst`"),
+        (["-m", "tmn", "--live", "--timing", "burst", "--every", "2"], 2, "`--every` with the others"),
+        (["one.csv", "-m", "tmn", "-o", "t.csv", "--truth", "no/t"], 2, "the truth cannot be written"),
+        (["one.csv", "-m", "tmn", "-o", "t.csv", "--truth", "./t.csv"], 2, "cannot be the same file"),
+        (["-m", "tmn", "--live", "--every", "0"], 2, "`every` must be a number above 0"),
+    ],
+)
+def test_refusals(run, words, status, message):
+    Path("one.csv").write_text("user,query,time\nalone,secret words,2006-03-01T00:00:00Z\n")
+    done = run("obfuscate", *words)
+    assert done.exit_code == status
+    assert message in done.stderr
+    assert "secret" not in done.stderr
+    assert "alone" not in done.stderr
+    assert not Path("t.csv").exists()
+
+
+def test_nothing_is_left_of_a_failure(run, log):
+    assert run("obfuscate", log, "-m", "tmn", "-o", "t.tsv", "--bag", log, "--truth", "no/t").exit_code == 2
+    assert not [name for name in os.listdir() if name != log]
+
+
+def live(text, *words):
+    done = CliRunner().invoke(main, ["obfuscate", "--live", "-m", "tmn", *words], input=text)
+    return done, [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def test_live_bursts():
+    text = 'garden chairs\n{"query": "cheap lamps"}\n{"results": ["Zebra"]}\n\n{oops\n'
+    done, sent = live(text, "--timing", "burst", "--fakes", "5", "--speed", "1000", "--seed", "1")
+    assert done.exit_code == 0, done.stderr
+    assert [line["query"] for line in sent if not line["fake"]] == ["garden chairs", "cheap lamps"]
+    assert 0 < sum(line["fake"] for line in sent) <= 20
+    assert "2 real queries" in done.stderr
+    assert "1 line not understood" in done.stderr
+    assert "oops" not in done.stderr
+
+
+def test_live_ends_with_its_input(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["obfuscate", "--live", "-m", "tmn", "-o", "sent.jsonl", "--json"]
+    done = CliRunner().invoke(main, words, input="")
+    assert json.loads(done.stdout) == {"real": 0, "fakes": 0, "not_understood": 0}
+    assert stat.S_IMODE(Path("sent.jsonl").stat().st_mode) == 0o600
+
+
+def test_live_is_interrupted_cleanly():
+    call = "from querycloak.cli import main; main()"
+    words = ["-c", call, "obfuscate", "--live", "-m", "tmn", "--speed", "600"]
+    with subprocess.Popen([sys.executable, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"real query\n")
+        process.stdin.flush()
+        first = [json.loads(process.stdout.readline()) for _ in range(5)]
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, said = process.communicate(timeout=30)
+        assert time.monotonic() - began < 20
+    assert process.returncode == 130
+    assert said.strip() == b"interrupted"
+    assert any(line["fake"] for line in first)
