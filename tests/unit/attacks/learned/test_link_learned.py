@@ -53,7 +53,7 @@ def test_a_marker_that_one_relation_sees_is_found(marked):
 
 
 def test_fakes_that_are_drawn_like_real_searches_leave_the_attack_at_chance(alike):
-    """Each expected success is exactly 0.5, whatever the clusters. The seed is fixed; of 12 others 10 held."""
+    """Each expected success is exactly 0.5, whatever the clusters. The seed is fixed; of 12 more, 10 held."""
     assert alike.low <= 0.5 <= alike.high
     assert alike.high - alike.low < 0.1
     assert alike.details["area_under_curve"] == pytest.approx(0.5, abs=0.05)
