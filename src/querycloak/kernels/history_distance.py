@@ -82,18 +82,18 @@ def user_distances(
     most_bytes: int = MOST_BYTES,
 ) -> FloatArray:
     """Give the distance of equation 5.4 for every pair of people."""
-    gaps = hausdorff(histories, strings, hosts, weights, threads, most_bytes)
+    gaps = _hausdorff(histories, strings, hosts, WEIGHTS[weights], threads, most_bytes)
     sizes = normalise(np.diff(histories.starts))
     return (np.abs(sizes[:, None] - sizes) + gaps) / 2
 
 
-def hausdorff(
+def _hausdorff(
     histories: Histories,
     strings: Strings,
     hosts: Hosts,
-    weights: str = "text",
-    threads: int | None = None,
-    most_bytes: int = MOST_BYTES,
+    weights: tuple[float, float],
+    threads: int | None,
+    most_bytes: int,
 ) -> FloatArray:
     """Give the Hausdorff distance between the searches of every pair of people, by equation 5.3."""
     words = edit_distance.lay_out(strings.letters, strings.bounds)
@@ -106,7 +106,7 @@ def hausdorff(
         for people, spelled in _blocks(laid, len(words), room):
             rows, places = _table(pool, words, known, spelled)
             parts = [people[part::_PARTS] for part in range(min(_PARTS, people.size))]
-            work = (*laid.order, places, laid.groups, rows, laid.searches, place, WEIGHTS[weights], gaps)
+            work = (*laid.order, places, laid.groups, rows, laid.searches, place, weights, gaps)
             list(pool.map(lambda part, work=work: query_distance.widen(part, *work), parts))
     return np.maximum(gaps, gaps.T) / 6
 
