@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint bench requirements docs clean
+.PHONY: setup demo serve test test-services lint bench requirements docs clean
 
 setup: $(STAMP)
 
@@ -20,8 +20,16 @@ $(STAMP): requirements/all.txt pyproject.toml
 demo: $(STAMP)
 	@$(BIN)/querycloak demo -o demo-out
 
+# The live service on loopback, port 8484; Ctrl-C stops it.
+serve: $(STAMP)
+	@$(BIN)/querycloak serve
+
 test: $(STAMP)
 	@$(BIN)/python -m tests.run
+
+# What tests need beside Python; installs it where it may, else says how.
+test-services: $(STAMP)
+	@$(BIN)/python tools/test_services.py
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

@@ -4,17 +4,37 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
 
 from querycloak.testing.strategies import frame_of
+from tests.servers import (
+    browser,
+    kafka,
+    kafka_of_the_session,
+    postgres,
+    postgres_of_the_session,
+    postgres_url,
+)
+
+#: Fixtures for every folder.
+__all__ = ["browser", "kafka", "kafka_of_the_session", "postgres", "postgres_of_the_session", "postgres_url"]
 
 slow_machine = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("default", max_examples=40, derandomize=True, **slow_machine)
 settings.register_profile("deep", max_examples=1000, **slow_machine)
 settings.load_profile(os.environ.get("QUERYCLOAK_HYPOTHESIS", "default"))
+
+
+@pytest.hookimpl(optionalhook=True)  # xdist's; pytest also runs without it
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let `tests.run` keep tests together that share something costly."""
+    from tests.workers import Together
+
+    return Together(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(autouse=True)

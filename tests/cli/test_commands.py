@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from pathlib import Path
 
 import click
 import pytest
@@ -42,8 +44,24 @@ def test_methods_lists_promises_settings_and_limits():
 
 def test_doctor_names_every_extra():
     found = json.loads(run("doctor", "--json").stdout)
-    assert {part["name"] for part in found["parts"]} == {"dp", "nlp", "embeddings", "learn", "sign"}
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert {part["name"] for part in found["parts"]} == set(project["optional-dependencies"])
     assert "Python" in run("doctor").stdout
+
+
+def test_doctor_says_how_to_get_each_program_that_is_missing(monkeypatch, tmp_path):
+    for name in ("PATH", "JAVA_HOME", "QUERYCLOAK_KAFKA_JARS"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setattr("querycloak.engines.programs.POSTGRES_HOMES", tmp_path)
+    missing = run("doctor").stdout.splitlines()[-4:]
+    for line, name in zip(missing, ["PostgreSQL", "Java", "Kafka broker", "Chromium"], strict=True):
+        assert line.startswith(f"  no   {name}: tests ")
+        assert "; in a clone, `make test-services`; else " in line
+    for name in ("initdb", "postgres", "pg_isready", "bin/java", "kafka_2.13-1.jar", "chromium"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch(0o755)
+    assert [part["there"] for part in json.loads(run("doctor", "--json").stdout)["programs"]] == [True] * 4
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

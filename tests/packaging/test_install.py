@@ -26,6 +26,12 @@ HEAVY = (
     "lightgbm",
     "nltk",
     "wordfreq",
+    "fastapi",
+    "uvicorn",
+    "msgspec",
+    "prometheus_client",
+    "confluent_kafka",
+    "psycopg",
 )
 
 
@@ -104,6 +110,7 @@ def test_the_core_alone_installs_and_protects_a_log(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # minutes on a busy machine
 def test_the_kernels_also_run_without_the_compiler():
     command = [
         sys.executable,

@@ -23,6 +23,6 @@ def command(quiet: bool, as_json: bool) -> None:
         return
     machine = f"Python {found['python']}, {found['cores']} cores, {found['memory_gb']} GB free"
     click.echo(f"querycloak {found['version']}, {machine}")
-    for part in found["parts"]:
+    for part in found["parts"] + found["programs"]:
         get = "" if part["there"] else f"; {part['get']}"
         click.echo(f"  {'yes' if part['there'] else 'no '}  {part['name']}: {part['for']}{get}")

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from querycloak._version import __version__
+from querycloak.engines.programs import all_programs
 from querycloak.engines.request import free_memory
 
 _EXTRAS = (
@@ -16,11 +17,14 @@ _EXTRAS = (
     ("embeddings", "wordllama", "a nearest category for words that no taxonomy knows; likeness without one"),
     ("learn", "lightgbm", "the learned linkage attack, `link-learned`"),
     ("sign", "cryptography", "signed certificates, identities of crowd peers"),
+    ("service", "fastapi", "the live service, `querycloak serve`"),
+    ("kafka", "confluent_kafka", "Kafka in and out of the service"),
+    ("postgres", "psycopg", "profiles of the service in PostgreSQL"),
 )
 
 
 def examine() -> dict[str, Any]:
-    """Describe the machine and every optional part."""
+    """Describe the machine, every optional part, and the programs beside Python that tests run."""
     parts = [
         {
             "name": name,
@@ -30,10 +34,15 @@ def examine() -> dict[str, Any]:
         }
         for name, module, purpose in _EXTRAS
     ]
+    programs = [
+        {"name": found.name, "for": found.purpose, "there": found.place is not None, "get": found.get}
+        for found in all_programs()
+    ]
     return {
         "version": __version__,
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "memory_gb": round(free_memory() / 2**30, 1),
         "parts": parts,
+        "programs": programs,
     }

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import secrets
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Collection, Iterable, Mapping
@@ -19,6 +17,7 @@ from urllib.parse import quote
 from querycloak.clients.crowd import search_server
 from querycloak.clients.crowd.identity import new_identity
 from querycloak.clients.crowd.web import Request, Response, port_of, serve
+from querycloak.testing.ports import free_ports
 
 _PROGRAM: Final = (sys.executable, "-c", "from querycloak.cli import main; main()")
 
@@ -35,24 +34,6 @@ def friendships(members: int, seed: int, most: int = 10) -> list[tuple[int, int]
             found.add((new - 1, new))
         ends += [new] + [other for other, one in found if one == new]
     return sorted(found)
-
-
-#: Ports that no system gives to whoever connects to somebody: those could take one before a peer has it.
-_PORTS = range(10_000, 32_000)
-
-
-def free_ports(many: int) -> list[int]:
-    """Find ports that nobody listens on now, and that nobody is given by chance."""
-    found: list[int] = []
-    while len(found) < many:
-        port = secrets.choice(_PORTS)
-        try:
-            socket.create_server(("127.0.0.1", port)).close()
-        except OSError:
-            continue
-        if port not in found:
-            found.append(port)
-    return found
 
 
 class LocalCrowd:

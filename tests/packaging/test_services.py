@@ -1,0 +1,141 @@
+"""From a fresh machine: `make test-services` gets what it may, and names what it may not."""
+
+from __future__ import annotations
+
+import importlib.util
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from querycloak.engines import programs
+from tests import run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def services(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """The tool, on a machine that has nothing, where whoever runs it is root."""
+    spec = importlib.util.spec_from_file_location("services", ROOT / "tools" / "test_services.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "CLUSTERS", tmp_path / "etc" / "postgresql-common" / "createcluster.d")
+    monkeypatch.setattr(programs, "POSTGRES_HOMES", tmp_path / "postgresql")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("QUERYCLOAK_KAFKA_JARS", str(tmp_path / "cache" / "kafka"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "etc").mkdir()
+    return module
+
+
+def program(path: Path, text: str = "") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/bash\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_everything_is_installed_on_a_machine_that_has_nothing(services, tmp_path, capsys):
+    home = tmp_path / "postgresql" / "15" / "bin"
+    install = f"""
+        echo "$DEBIAN_FRONTEND $*" >> {tmp_path}/asked
+        [ $1 = install ] || exit 0
+        read -r cluster < {services.CLUSTERS}/querycloak-test-services.conf
+        echo "$cluster" >> {tmp_path}/asked
+        /bin/mkdir -p {home}
+        for name in {home}/{{initdb,postgres,pg_isready}} {tmp_path}/bin/{{java,chromium}}; do
+          echo > $name; /bin/chmod 755 $name; done
+        printf '#!/bin/bash\\nfor last; do :; done; folder=${{last#*=}}; /bin/mkdir -p $folder;
+          echo > $folder/kafka_2.13-4.3.1.jar' > {tmp_path}/bin/mvn
+        /bin/chmod 755 {tmp_path}/bin/mvn"""
+    program(tmp_path / "bin" / "apt-get", install)
+    assert services.main() == 0, capsys.readouterr().out
+    wanted = "postgresql default-jre-headless chromium maven"
+    assert (tmp_path / "asked").read_text().splitlines() == [
+        "noninteractive update --quiet",
+        f"noninteractive install --yes --quiet --no-install-recommends {wanted}",
+        "create_main_cluster = false",
+    ]
+    assert not (tmp_path / "etc" / "postgresql-common").exists(), "the note for apt was left behind"
+    assert "PostgreSQL, Java, a Kafka broker and Chromium are there" in capsys.readouterr().out
+    (tmp_path / "asked").unlink()
+    assert services.main() == 0
+    assert not (tmp_path / "asked").exists(), "all was there, and yet it installed something"
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["kafka"]
+
+
+def test_who_is_not_root_is_told_what_root_would_run(services, tmp_path, monkeypatch, capsys):
+    program(tmp_path / "bin" / "apt-get", "exit 9")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert services.main() == 1
+    said = capsys.readouterr().out
+    packages = "postgresql default-jre-headless chromium maven"
+    assert f"run: sudo apt-get install --yes --quiet --no-install-recommends {packages}\n" in said
+    assert "still missing: Kafka broker (tests of Kafka in and out)\n" in said
+
+
+def test_without_apt_it_names_the_packages(services, capsys):
+    assert services.main() == 1
+    packages = "postgresql, default-jre-headless, chromium, maven"
+    assert f"there is no apt here; install what Debian calls {packages}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("broken", ["apt-get", "mvn"])
+def test_a_failure_is_shown_and_leaves_nothing_half_done(services, tmp_path, capsys, broken):
+    for name in ("apt-get", "java", broken):
+        end = "echo out of paper | /usr/bin/tee /dev/stderr; exit 1" if name == broken else ""
+        program(tmp_path / "bin" / name, end)
+    assert services.main() == 1
+    assert "failed:\nout of paper\n" in capsys.readouterr().out
+    assert not services.CLUSTERS.exists()
+    assert not (tmp_path / "cache" / "kafka").exists()
+
+
+def test_an_older_broker_is_replaced(services, tmp_path):
+    program(tmp_path / "bin" / "java")
+    program(
+        tmp_path / "bin" / "mvn",
+        "for last; do :; done; /bin/mkdir ${last#*=}; echo > ${last#*=}/kafka_2.13-4.3.1.jar",
+    )
+    (tmp_path / "cache" / "kafka").mkdir(parents=True)
+    (tmp_path / "cache" / "kafka" / "kafka_2.13-3.0.0.jar").touch()
+    services.main()
+    assert [path.name for path in (tmp_path / "cache" / "kafka").iterdir()] == ["kafka_2.13-4.3.1.jar"]
+
+
+def test_the_brokers_pom_names_no_host():
+    pom = (ROOT / "tools" / "kafka" / "pom.xml").read_text()
+    assert "<repositor" not in pom
+    assert "<pluginRepositor" not in pom
+    assert pom.count("://") == 1, "only the name of the pom's own format"
+
+
+def test_groups_that_cannot_run_are_named_with_what_they_lack(services, monkeypatch):
+    monkeypatch.setattr(run, "find_spec", lambda name: None if name == "psycopg" else object())
+    assert run.left_out() == {
+        "kafka": [f"no {name}: {programs.how_to_get(name)}" for name in ("Java", "Kafka broker")],
+        "postgres": [
+            "not installed: pip install 'querycloak[postgres]'",
+            f"no PostgreSQL: {programs.how_to_get('PostgreSQL')}",
+        ],
+        "browser": [f"no Chromium: {programs.how_to_get('Chromium')}"],
+    }
+
+
+def test_leaving_out_is_failing_where_all_is_required(services, monkeypatch, capsys):
+    monkeypatch.setenv("QUERYCLOAK_REQUIRE", "all")
+    assert run.main() == 1
+    assert (
+        "left out: group `browser` (no Chromium: in a clone, `make test-services`" in capsys.readouterr().out
+    )
+
+
+def test_every_mark_but_slow_is_a_group():
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    marks = {text.partition(":")[0] for text in options["markers"]}
+    assert {group[0] for group in run.GROUPS} == marks - {"slow"}
