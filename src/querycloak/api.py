@@ -184,7 +184,8 @@ def attack_files(
     extra = frozenset[str]().union(*(one.extra for one in chosen))
     released = io.read(release, layout=layout, required=()) if needed else _read_trace(release, extra)
     before = io.read(original, **reading).frame
-    before = before.select(name for name in ("row", "user", "query", "category") if name in before.columns)
+    asked = {"row", "user", "query", "category"}.union(*(one.recalls for one in chosen))
+    before = before.select(name for name in before.columns if name in asked)
 
     def rebuilt(name: str, frame: pl.DataFrame) -> None:
         if write_log is not None:

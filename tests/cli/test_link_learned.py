@@ -69,3 +69,70 @@ def test_landing_pages_are_read_where_a_trace_has_them(run):
     result = CliRunner().invoke(main, [*arguments, "--json"])
     (finding,) = json.loads(result.output)["findings"]
     assert finding["details"]["landing_pages_from"] == "landing"
+
+
+#: Methods, and settings with which they have something to release of so few people.
+PROTECTED = {
+    "swap": (),
+    "cohort": ("-s", "k=4", "-s", "shards=1"),
+    "microagg-topic": (),
+    "microagg-semantic": (),
+}
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    path = tmp_path_factory.mktemp("released") / "log.parquet"
+    done = CliRunner().invoke(
+        main, ["generate", "--users", "40", "--seed", "3", "--categories", "-o", str(path), "--quiet"]
+    )
+    assert done.exit_code == 0, done.output
+    return path
+
+
+def attack_release(log, method, *more):
+    """Protect a log, then attack the release."""
+    out, truth = log.parent / f"{method}.parquet", log.parent / f"{method}.truth"
+    made = [
+        "protect",
+        str(log),
+        "-m",
+        method,
+        "-o",
+        str(out),
+        "--truth",
+        str(truth),
+        "--seed",
+        "1",
+        "--quiet",
+    ]
+    done = CliRunner().invoke(main, [*made, *PROTECTED.get(method, ())])
+    assert done.exit_code == 0, done.output
+    asked = ["attack", str(out), "-a", "link-learned", "--original", str(log), "--truth", str(truth)]
+    return CliRunner().invoke(main, [*asked, "-s", "targets=8", "-s", "functions=2", "--seed", "1", *more])
+
+
+@pytest.mark.parametrize("method", PROTECTED)
+def test_a_release_of_a_method_is_attacked_with_some_history_known(log, method):
+    result = attack_release(log, method, "--json")
+    assert result.exit_code == 0, result.output
+    (finding,) = json.loads(result.output)["findings"]
+    assert finding["not_applicable"] is None
+    assert (finding["game"], finding["unit"], finding["bound"]) == ("linkage", "pair", None)
+    assert 0.3 < finding["low"] <= finding["success"] <= finding["high"] <= 1.0
+    assert finding["structure"]["error"]["mean"] == pytest.approx(1 - finding["success"])
+    assert finding["relative"] is None
+    assert finding["details"]["made_up"] is method.startswith("microagg")
+    assert finding["details"]["importances"]["D_Time"] > 0  # the original was read with its times
+
+
+def test_a_reader_sees_how_many_people_were_looked_for(log):
+    told = attack_release(log, "cohort", "-s", "labels=yes").output
+    assert "link-learned, 8 of 40 people:" in told
+    assert [line.split()[2] for line in told.splitlines() if "relative privacy" in line] == ["–"]
+
+
+def test_a_table_of_counts_holds_no_records(log):
+    told = attack_release(log, "dp-histogram").output
+    assert "link-learned: not applicable" in told
+    assert "counts" in told

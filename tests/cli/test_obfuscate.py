@@ -58,6 +58,19 @@ def test_the_same_seed_gives_the_same_bytes(run, log):
     assert a == b == d != c
 
 
+def test_a_pool_lends_what_nobody_in_the_log_asked(run, log):
+    assert run("generate", "--users", 20, "--seed", 9, "-o", "pool.tsv", "--quiet").exit_code == 0
+    lent = pl.read_csv("pool.tsv", separator="\t").with_columns(pl.col("AnonID") + 10**6)
+    lent.write_csv("pool.tsv", separator="\t")
+    done = run("obfuscate", log, "-m", "hybrid", "--pool", "pool.tsv", "-o", "trace.tsv",
+               "--truth", "t.parquet", "--seed", 1)  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    trace, truth = io.read("trace.tsv").frame, pl.read_parquet("t.parquet")
+    assert set(trace.filter(truth["fake"])["query"]) <= set(io.read("pool.tsv").frame["query"])
+    assert done.stderr.endswith("fakes\n")
+    assert run("obfuscate", log, "-m", "hybrid", "--pool", log, "-o", "again.tsv").exit_code == 3
+
+
 def test_what_it_says(run, log):
     done = run(
         "obfuscate", log, "-m", "tmn", "-o", "trace.tsv", "--fakes", 2, "--timing", "burst", "--seed", 1

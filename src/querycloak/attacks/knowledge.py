@@ -1,4 +1,4 @@
-"""A case, and the parts of it that attackers may be said to know: never the truth about whom they attack."""
+"""The parts of a case that attackers may be said to know: never the truth about whom they attack."""
 
 from __future__ import annotations
 
@@ -9,70 +9,14 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from querycloak.attacks import scoring
+from querycloak.attacks.acquaintance import Circle
+from querycloak.attacks.case import Case
 from querycloak.attacks.finding import NotApplicable
 from querycloak.attacks.learned.searches import Searches
 from querycloak.attacks.link_overlap import in_terms
-from querycloak.errors import DataError
-from querycloak.log import CANONICAL
 
-#: A column of what a crowd submitted: who handed a query on to the first member who colludes.
-HANDED_BY: Final = "handed_by"
-#: A column with the words of the pages that a search led to.
-LANDING: Final = "landing"
 #: Who has fewer rows in a trace is not worth an attack: there must be pairs to tell apart.
 _FEWEST_ROWS: Final = 4
-
-
-@dataclass(frozen=True)
-class Case:
-    """A release and all that is known about it; attacks get to see a part."""
-
-    release: pl.DataFrame
-    certificate: Mapping[str, Any]
-    original: pl.DataFrame
-    answers: scoring.Answers
-    origins: pl.Series
-
-    @classmethod
-    def of(
-        cls,
-        release: pl.DataFrame,
-        certificate: Mapping[str, Any],
-        original: pl.DataFrame,
-        truth: pl.DataFrame,
-    ) -> Case:
-        """Put a case together; a truth that belongs to another log or release is refused."""
-        if "released_row" not in release.columns:
-            release = release.rename({"row": "released_row"})
-        shown = [name for name in ("released_row", *CANONICAL, HANDED_BY, LANDING) if name in release.columns]
-        _check_original(original, truth)
-        release = release.select(shown)
-        answers = scoring.Answers.of(release, truth, original["user"])
-        return cls(release, certificate, original, answers, scoring.aligned(release, truth)["original_row"])
-
-    def asked(self) -> pl.Series:
-        """Give the query that each released row came from."""
-        asked = self.original.select(row=_rows_of(self.original), query="query")
-        rows = pl.DataFrame({"row": self.origins.cast(pl.Int64)})
-        return rows.join(asked, on="row", how="left", maintain_order="left")["query"]
-
-
-def _rows_of(original: pl.DataFrame) -> pl.Series:
-    return original["row"].cast(pl.Int64) if "row" in original.columns else pl.Series(range(original.height))
-
-
-def _check_original(original: pl.DataFrame, truth: pl.DataFrame) -> None:
-    """Compare the authors of some rows: a mistaken file shows at once."""
-    rows = truth.drop_nulls("original_row").select("original_row", "original_user")
-    some = rows.gather_every(max(1, rows.height // 1000))
-    known = pl.DataFrame({"original_row": _rows_of(original), "user": original["user"]})
-    found = some.cast({"original_row": pl.Int64}).join(known, on="original_row", how="left")
-    if not found.select((pl.col("user") == pl.col("original_user")).fill_null(False).all()).item():
-        raise DataError(
-            "the truth does not belong to this original: its rows have other users",
-            hint="give the log that was protected, and read it the same way (`--format`, `--map`)",
-        )
 
 
 @dataclass(frozen=True)
@@ -186,6 +130,28 @@ def _told(case: Case, settings: Any) -> Known:
     return Known(few.select("user", "released_row"))
 
 
+def _remembered(case: Case, settings: Any) -> Known:
+    """Show the first searches of each target, as they were before any method; their names are made up."""
+    circle = Circle.of(case, settings)
+    return Known(circle.known(circle.targets).drop("row", "user").rename({"name": "user"}), circle.people)
+
+
+def _acquainted(case: Case, settings: Any) -> Known:
+    """Show the first searches of some other people, whose records the attacker has found before."""
+    circle = Circle.of(case, settings)
+    return Known(circle.known(circle.others).drop("row", "user").rename({"name": "user"}))
+
+
+def _theirs(case: Case, settings: Any) -> Known:
+    """Say which released records the acquainted wrote after those searches."""
+    return Known(Circle.of(case, settings).records_of_others())
+
+
+def _candidates(case: Case, settings: Any) -> Known:
+    """Draw the records that may be the targets': all of theirs, unmarked, among those of further people."""
+    return Known(Circle.of(case, settings).candidates(settings.candidates))
+
+
 #: What an attack may ask for in `knows`; the truth is not among it.
 #: volumes    `user` (as labelled in the release), `count`: all searches of each in the original
 #: samples    `user` (a made-up name of a target), `query`; needs the settings `targets`, `queries`, `seed`;
@@ -196,6 +162,11 @@ def _told(case: Case, settings: Any) -> Known:
 #: labelled   rows of the trace with `fake`, of everybody but the targets: the attacker ran or watched their
 #:            obfuscation; needs the settings `targets`, `seed`
 #: told       `user`, `released_row`: the first `history` real searches of each target; none if that is 0
+#: In a release without fakes; all four need the settings `targets`, `functions`, `history`, `seed`:
+#: remembered  `user` (a made-up name of a target) and the other columns of the original: her first searches
+#: acquainted  the same of some other people
+#: theirs     `user` (a made-up name of one of those people), `released_row`: what else of hers was released
+#: candidates  `released_row`: records of targets and of strangers; also needs the setting `candidates`
 KNOWLEDGE: dict[str, Callable[[Case, Any], Known]] = {
     "volumes": _volumes,
     "samples": _samples,
@@ -204,4 +175,8 @@ KNOWLEDGE: dict[str, Callable[[Case, Any], Known]] = {
     "targets": _targets,
     "labelled": _labelled,
     "told": _told,
+    "remembered": _remembered,
+    "acquainted": _acquainted,
+    "theirs": _theirs,
+    "candidates": _candidates,
 }

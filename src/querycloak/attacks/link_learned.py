@@ -1,4 +1,4 @@
-"""`link-learned`: tells a person's searches from the fakes among them, by what it learned on others."""
+"""`link-learned`: tells a person's searches from fakes, or from others', by what it learned on others."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 import polars as pl
 
 from querycloak import settings as declared
+from querycloak.attacks.case import LANDING
 from querycloak.attacks.finding import NotApplicable
-from querycloak.attacks.knowledge import LANDING
 from querycloak.attacks.learned import events, linkage, relations, training
 from querycloak.attacks.learned.background import Background
-from querycloak.attacks.learned.searches import Searches
+from querycloak.attacks.learned.searches import Searches, in_time
+from querycloak.attacks.link_released import LinkReleased
 from querycloak.attacks.protocol import Attack, AttackerView, Separated, Separation
-from querycloak.log import IntArray
+from querycloak.log import CANONICAL, IntArray
 from querycloak.settings import setting
 
 
@@ -29,6 +30,9 @@ class LinkLearned(Attack):
     from 27 relations of two searches whether one person asked both; all pairs of a target's searches are
     scored, and the graph of these scores is cut.
 
+    In a release without fakes it asks which records are those of people of whom it knows some history. It
+    learns that from others of whom it knows history and records.
+
     Limits: targets are a sample. Nothing is claimed about attackers who know more, and no bound is promised.
     """
 
@@ -37,6 +41,7 @@ class LinkLearned(Attack):
     knows = frozenset({"targets", "labelled", "told"})
     certified = False
     extra = frozenset({LANDING})
+    recalls = frozenset(CANONICAL)
     fast = False
 
     @dataclass(frozen=True, kw_only=True)
@@ -60,7 +65,10 @@ class LinkLearned(Attack):
         )
         clusters: int = setting(2, kind=int, at_least=2, at_most=10, help="clusters to sort searches into")
         history: int = setting(
-            0, kind=int, at_least=0, help="searches of each target known to be real; they name her cluster"
+            0,
+            kind=int,
+            at_least=0,
+            help="searches of each target known to be real; they name her cluster. In a release: 20 if 0",
         )
         lessons: int = setting(
             130, kind=int, at_least=2, help="a person's first real searches, which are learned from"
@@ -74,9 +82,19 @@ class LinkLearned(Attack):
             choices=("paper", "all"),
             help="what is learned from: `paper` leaves pairs of two fakes out, `all` takes them as linked",
         )
+        candidates: int = setting(
+            2000, kind=int, at_least=1, help="in a release: searches of strangers among which hers are sought"
+        )
+        labels: bool = setting(
+            False, kind=bool, help="in a release: also look under which labels her known searches are found"
+        )
         seed: int = setting(0, kind=int, at_least=0, help="what all draws start from")
 
     settings: Settings
+
+    def against(self, *, fakes: bool) -> Attack:
+        """Tell fakes in a trace; in a release without them, find more records of people partly known."""
+        return self if fakes else LinkReleased(self.settings)
 
     def guess(self, view: AttackerView) -> Separation:
         """Learn from the labelled, then separate the searches of each target."""
@@ -152,11 +170,6 @@ class LinkLearned(Attack):
             "landing_pages_from": landing_from(rows),
             "importances": training.importances(functions, relations.NAMES),
         }
-
-
-def in_time(rows: pl.DataFrame) -> pl.DataFrame:
-    """Put rows in the order of their times; those without one come last, as they stood."""
-    return rows.sort("time", nulls_last=True, maintain_order=True) if "time" in rows.columns else rows
 
 
 def beginnings(rows: pl.DataFrame, real: int, people: int, seed: int) -> pl.DataFrame:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from querycloak import settings as declared
+from querycloak.attacks.case import HANDED_BY
 from querycloak.attacks.finding import NotApplicable
-from querycloak.attacks.knowledge import HANDED_BY
 from querycloak.attacks.protocol import Attack, AttackerView, Attribution
 from querycloak.settings import setting
 

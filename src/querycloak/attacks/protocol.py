@@ -119,6 +119,30 @@ class Separation:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Claim:
+    """What an attack says of each candidate about one target: how sure it is, and if it calls it hers."""
+
+    target: str
+    score: npt.NDArray[np.float64]
+    hers: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Reattachment:
+    """For targets of whom some history is known: which released records the attack thinks are theirs too.
+
+    `row` is the released row with which each candidate search begins; all claims are about these.
+    """
+
+    row: npt.NDArray[np.int64]
+    claims: tuple[Claim, ...]
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+Guesses = Attribution | Linkage | Identification | Meanings | Separation | Reattachment
+
+
 class Attack(ABC):
     """Looks at a release and guesses."""
 
@@ -133,12 +157,18 @@ class Attack(ABC):
     certified: ClassVar[bool] = True
     #: Columns beside the usual ones that it can read, if a trace has them.
     extra: ClassVar[frozenset[str]] = frozenset()
+    #: Columns of the original, beside user, query and category, that what it knows is read from.
+    recalls: ClassVar[frozenset[str]] = frozenset()
     #: Whether it runs when no attack is named.
     fast: ClassVar[bool] = True
 
     def __init__(self, settings: declared.Settings) -> None:
         self.settings = settings
 
+    def against(self, *, fakes: bool) -> Attack:
+        """Give the form of the attack for a trace with fakes, or for a release without; most have but one."""
+        return self
+
     @abstractmethod
-    def guess(self, view: AttackerView) -> Attribution | Linkage | Identification | Meanings | Separation:
+    def guess(self, view: AttackerView) -> Guesses:
         """Guess from what an attacker sees."""

@@ -12,9 +12,10 @@ import polars as pl
 
 from querycloak.attacks import scoring
 from querycloak.attacks.bounds import Bound, bound_of
+from querycloak.attacks.case import Case
 from querycloak.attacks.controls import Copy
 from querycloak.attacks.finding import Finding, NotApplicable, Unit
-from querycloak.attacks.knowledge import KNOWLEDGE, Case, Known
+from querycloak.attacks.knowledge import KNOWLEDGE, Known
 from querycloak.attacks.protocol import (
     Attack,
     AttackerView,
@@ -22,6 +23,7 @@ from querycloak.attacks.protocol import (
     Identification,
     Linkage,
     Meanings,
+    Reattachment,
     Separation,
 )
 from querycloak.errors import MissingExtra, UsageError
@@ -85,6 +87,7 @@ def _seeds(kinds: Mapping[str, type[Attack]], seed: int | None) -> dict[str, str
 
 def _try(one: Attack, case: Case, rebuilt: Rebuilt | None) -> Finding:
     """Run one attack; one that cannot work says why instead of a number."""
+    one = one.against(fakes=case.answers.fake is not None)
     try:
         _check_columns(one, case.release)
         return _run(one, case, rebuilt)
@@ -151,6 +154,10 @@ def _score(
         from querycloak.attacks import separation
 
         return separation.score(guesses, case.release, answers, people)
+    if isinstance(guesses, Reattachment):
+        from querycloak.attacks import reattachment
+
+        return reattachment.score(guesses, case, people, one.settings)
     raise UsageError(f"the attack `{one.name}` gave no guesses that can be scored")
 
 

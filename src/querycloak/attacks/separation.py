@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from querycloak.attacks import interests
 from querycloak.attacks.finding import NotApplicable
 from querycloak.attacks.intervals import Share
 from querycloak.attacks.learned import linkage, privacy
-from querycloak.attacks.learned.categories import Categories
 from querycloak.attacks.learned.searches import Searches
 from querycloak.attacks.protocol import Separated, Separation
 from querycloak.attacks.scoring import Answers, Score, area_under_curve, places
@@ -21,9 +21,6 @@ from querycloak.errors import UsageError
 
 FloatArray = npt.NDArray[np.float64]
 
-#: How deep topics are compared; the paper's level 2.
-_LEVEL: Final = 2
-_HOURS: Final = 24
 _ERRORS: Final = ("false_negatives", "false_positives")
 
 
@@ -82,23 +79,25 @@ def _check(guesses: Separation, release: pl.DataFrame, answers: Answers, targets
 
 
 def _privacy(people: Sequence[_Person], again: bool) -> dict[str, Any]:
-    semantic = _profile([one.topics for one in people])
-    semantic["temporal"] = _profile([one.hours for one in people])
+    semantic = profile([one.topics for one in people])
+    semantic["temporal"] = profile([one.hours for one in people])
     if any(not np.isnan(one.named) for one in people):
         semantic["named"] = privacy.spread([one.named_topics for one in people])
-    structure = {"parts": max(one.parts for one in people)} | _errors([one.structure for one in people])
+    structure = {"parts": max(one.parts for one in people)} | errors([one.structure for one in people])
     if any(not np.isnan(one.named) for one in people):
         structure["named"] = privacy.spread([one.named for one in people])
-    relative = {"parts": linkage.MANY} | _errors([one.relative for one in people]) if again else None
+    relative = {"parts": linkage.MANY} | errors([one.relative for one in people]) if again else None
     return {"structure": structure, "semantic": semantic, "relative": relative}
 
 
-def _errors(found: Sequence[tuple[float, float]]) -> dict[str, Any]:
+def errors(found: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """Describe people's false negatives and false positives, and the mean of both."""
     spreads = {name: privacy.spread([pair[at] for pair in found]) for at, name in enumerate(_ERRORS)}
     return {"error": privacy.spread([sum(pair) / 2 for pair in found])} | spreads
 
 
-def _profile(found: Sequence[Sequence[float]]) -> dict[str, Any]:
+def profile(found: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """Describe the distances of people's clusters: the least of each person, and the mean."""
     known = [distances for distances in found if len(distances)]
     means = [float(np.mean(distances)) for distances in known]
     return {"worst": privacy.spread([min(distances) for distances in known]), "mean": privacy.spread(means)}
@@ -108,14 +107,14 @@ def _person(one: Separated, guesses: Separation, release: pl.DataFrame, answers:
     assert answers.fake is not None
     at = places(one.row, answers.released_row)
     real = ~answers.fake[at]
-    searches = _searches(release, one.row)
-    distances = privacy.profiles(_topics(searches), one.cluster, real)
+    hers = _searches(release, one.row)
+    distances = privacy.profiles(interests.topics(hers), one.cluster, real)
     unknown = ~np.isin(one.row, one.told)
     return _Person(
         structure=privacy.structure(one.cluster, real),
         relative=_relative(one, real, guesses.seed) if guesses.again else (np.nan, np.nan),
         topics=distances,
-        hours=privacy.profiles(_hours(searches), one.cluster, real),
+        hours=privacy.profiles(interests.hours(hers), one.cluster, real),
         named=np.nan if one.hers is None else _named(one.cluster[unknown] == one.hers, real[unknown]),
         named_topics=distances[one.hers] if one.hers is not None and distances else np.nan,
         area=_area(one, real),
@@ -164,25 +163,3 @@ def _in_order(found: Searches, order: npt.NDArray[np.int64]) -> Searches:
     first = np.full(order.size, len(of_row), np.int64)
     np.minimum.at(first, of_row, np.arange(len(of_row)))
     return Searches(frame, of_row, first)
-
-
-def _topics(searches: Searches) -> FloatArray:
-    """Give each search one unit of weight, over its categories down to level 2."""
-    paths = Categories.of(searches).paths
-    names = ["/".join(path.split("/")[:_LEVEL]) for path in paths.names]
-    number = {name: n for n, name in enumerate(dict.fromkeys(names))}
-    weights = np.zeros((len(searches), len(number)))
-    search = np.repeat(np.arange(len(searches)), paths.sizes)
-    topic = np.array([number[name] for name in names], np.int64)[paths.bags.item]
-    np.add.at(weights, (search, topic), 1.0 / np.repeat(paths.sizes, paths.sizes))
-    return weights
-
-
-def _hours(searches: Searches) -> FloatArray:
-    """Give each search the hour of its day; none where the time is not known."""
-    weights = np.zeros((len(searches), _HOURS))
-    if "time" in searches.frame.columns:
-        hour = searches.column("time").dt.hour()
-        known = hour.is_not_null().to_numpy()
-        weights[np.flatnonzero(known), hour.drop_nulls().to_numpy()] = 1.0
-    return weights

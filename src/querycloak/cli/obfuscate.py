@@ -23,6 +23,8 @@ from querycloak.errors import UsageError
 @click.option("--timing", help="random (default), burst or regular; for tmn and hybrid.")
 @click.option("--bag", type=click.Path(),
               help="For tmn: a file or folder of text, RSS or Atom; else a made-up newspaper.")  # fmt: skip
+@click.option("--pool", type=click.Path(),
+              help="Another log to borrow from, not this one; for all ways but tmn.")  # fmt: skip
 @click.option("--keep", multiple=True, metavar="COLUMN", help="Pass a further column through.")
 @click.option("--live", is_flag=True, help="Read real queries line by line, write them among fakes.")
 @click.option("--every", type=float, help="Live: seconds between fakes on average; 60 if not said.")
@@ -60,7 +62,7 @@ def _check(live: bool, as_json: bool, given: dict[str, Any]) -> None:
 def _settings(given: dict[str, Any]) -> Any:
     from querycloak.clients.obfuscation.settings import Settings
 
-    return Settings(**{name: given[name] for name in ("method", "fakes", "timing", "bag")})
+    return Settings(**{name: given[name] for name in ("method", "fakes", "timing", "bag", "pool")})
 
 
 def _file(quiet: bool, as_json: bool, given: dict[str, Any]) -> None:

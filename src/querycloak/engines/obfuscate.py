@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from querycloak import io
-from querycloak.clients.obfuscation import lines, trace
+from querycloak.clients.obfuscation import lines, pool, trace
 from querycloak.clients.obfuscation.draws import Draws
 from querycloak.clients.obfuscation.evolving import Evolving
 from querycloak.clients.obfuscation.live import Rhythm, Seen, cover
@@ -52,7 +52,7 @@ def obfuscate(request: Cover) -> dict[str, Any]:
     log = io.read(request.log, format=request.format, mapping=request.mapping, keep=request.keep,
                   strict=request.strict)  # fmt: skip
     key = derive(Secret.choose(request.seed).value, "obfuscate", request.settings.method)
-    searches = Searches.of(log.frame)
+    searches = Searches.of(log.frame, _pool(request, log.frame))
     found: dict[str, Any] = {
         "method": request.settings.method,
         "users": searches.people,
@@ -79,6 +79,15 @@ def obfuscate(request: Cover) -> dict[str, Any]:
         "truth": str(request.truth) if request.truth else None,
         "skipped": dict(log.skipped.counts),
     }
+
+
+def _pool(request: Cover, log: pl.DataFrame) -> pl.DataFrame | None:
+    """Read whom to borrow from, where that is another log; it is read as the first one is."""
+    if request.settings.pool is None:
+        return None
+    found = io.read(request.settings.pool, format=request.format, mapping=request.mapping, keep=request.keep,
+                    strict=request.strict)  # fmt: skip
+    return pool.fitted(found.frame, log)
 
 
 def _keep(path: Path, truth: pl.DataFrame) -> None:

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak.attacks import run
+from querycloak.attacks.case import Case
 from querycloak.attacks.finding import NotApplicable
-from querycloak.attacks.knowledge import KNOWLEDGE, Case
+from querycloak.attacks.knowledge import KNOWLEDGE
 from querycloak.registry import ATTACKS
 from tests.reference import naive_overlap
 from tests.unit.attacks.made import COHORT, SWAP, K, found, guess, table

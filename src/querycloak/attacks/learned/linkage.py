@@ -49,8 +49,8 @@ def scores(
     for start, first, second in _chunks(size):
         new = np.flatnonzero(~(known[first] & known[second]))
         if new.size:
-            by_each = _by_each(relate(first[new], second[new]), functions)
-            found[start + new] = middle(by_each, axis=0)
+            alone = by_each(relate(first[new], second[new]), functions)
+            found[start + new] = middle(alone, axis=0)
     return found
 
 
@@ -63,7 +63,7 @@ def majority(relate: Relate, size: int, functions: Sequence[Function], parts: in
         some = functions[begin : begin + step]
         alone = np.empty((len(some), pairs), np.float32)
         for start, first, second in _chunks(size):
-            alone[:, start : start + first.size] = _by_each(relate(first, second), some)
+            alone[:, start : start + first.size] = by_each(relate(first, second), some)
         for labels in each(lambda one: cut(one, size, parts, seed), alone):
             together += _together(labels)
     return np.asarray(together / len(functions), np.float32)
@@ -101,7 +101,8 @@ def _places(size: int, chosen: IntArray) -> IntArray:
     return np.asarray(low * (2 * size - low - 1) // 2 + high - low - 1)
 
 
-def _by_each(relations: npt.NDArray[np.float32], functions: Sequence[Function]) -> Scores:
+def by_each(relations: npt.NDArray[np.float32], functions: Sequence[Function]) -> Scores:
+    """Score pairs by each function alone, a row for each."""
     return np.stack(each(lambda function: function(relations), functions))
 
 

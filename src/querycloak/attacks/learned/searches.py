@@ -49,3 +49,8 @@ class Searches:
             return pl.DataFrame(schema={"search": pl.Int64, name: pl.String})
         rows = pl.DataFrame({"search": self.of_row, name: self.frame[name].cast(pl.String)})
         return rows.drop_nulls().unique(maintain_order=True)
+
+
+def in_time(rows: pl.DataFrame) -> pl.DataFrame:
+    """Put rows in the order of their times; those without one come last, as they stood."""
+    return rows.sort("time", nulls_last=True, maintain_order=True) if "time" in rows.columns else rows

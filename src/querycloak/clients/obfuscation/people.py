@@ -27,14 +27,15 @@ class Usr(FromPeople):
 
     def _others(self, person: int, draws: Draws) -> IntArray:
         """Choose one other person, or as many as it takes; of the last one, only what is still missing."""
-        begins = self.searches.begins
+        begins, lenders = self.searches.begins, self.searches.lenders
+        alone = {person} & set(lenders)
         if self.settings.fakes is None and self.settings.method == "usr":
-            other = draws.pick(self.searches.people - 1)
-            return self.searches.of_person(other + (other >= person))
+            other = lenders.start + draws.pick(len(lenders) - len(alone))
+            return self.searches.of_person(other + (bool(alone) and other >= person))
         missing = draws.whole(self.settings.per_real * float(begins[person + 1] - begins[person]))
-        taken, seen = [np.zeros(0, np.int64)], {person}
-        while missing and len(seen) < self.searches.people:
-            other = draws.pick(self.searches.people)
+        taken, seen = [np.zeros(0, np.int64)], alone
+        while missing and len(seen) < len(lenders):
+            other = lenders.start + draws.pick(len(lenders))
             if other in seen:
                 continue
             seen.add(other)
@@ -51,8 +52,9 @@ class Hybrid(Usr):
         super().__init__(searches, settings, key)
         self._begins, self._clicks = clicks_by_query(searches)
         self._many = np.diff(self._begins)
-        known = int((self._many[searches.query] > 0).sum())
-        self._chance = min(1.0, searches.clicked_share * len(searches) / max(known, 1))
+        lent = searches.query[searches.begins[searches.lenders.start] :]
+        known = int((self._many[lent] > 0).sum())
+        self._chance = min(1.0, searches.clicked_share * lent.size / max(known, 1))
 
     def fakes(self, person: int, draws: Draws) -> Fakes:
         """Shuffle them, time them by machine, and click on what anybody clicked for that query."""
@@ -75,9 +77,11 @@ class Hybrid(Usr):
 
 
 def clicks_by_query(searches: Searches) -> tuple[IntArray, IntArray]:
-    """Give, for each distinct query, where its rows with a click begin in a list of such rows."""
-    rows, which = searches.rows_of(np.flatnonzero(searches.clicks > 0))
-    query = searches.query[np.flatnonzero(searches.clicks > 0)][which]
+    """Give, for each distinct query, where the lenders' rows with a click begin in a list of such rows."""
+    start = searches.begins[searches.lenders.start]
+    clicked = start + np.flatnonzero(searches.clicks[start:] > 0)
+    rows, which = searches.rows_of(clicked)
+    query = searches.query[clicked][which]
     name = "url" if "url" in searches.frame.columns else "rank"
     good = searches.frame[name].is_not_null().to_numpy()[rows] if rows.size else np.zeros(0, bool)
     rows, query = rows[good], query[good]
@@ -88,8 +92,8 @@ def clicks_by_query(searches: Searches) -> tuple[IntArray, IntArray]:
 
 def refuse_alone(searches: Searches, method: str) -> None:
     """Say that a log of one person has nobody to borrow from."""
-    if searches.people == 1:
+    if searches.people == 1 and not searches.lent:
         raise DataError(
             f"`{method}` borrows from other people, and the log has one person only",
-            hint="add other people's searches to the log, or use `tmn`",
+            hint="name another log with `--pool`, or use `tmn`",
         )

@@ -25,33 +25,37 @@ class Searches:
     """Rows by person, then time; search `i` has the rows `first[i]` to `first[i + 1]`.
 
     Person `p` has the searches `begins[p]` to `begins[p + 1]`. Without a column of times, every row is
-    a search of its own and all times are 0.
+    a search of its own and all times are 0. Behind the log's people may come those of a pool, who are not
+    covered but lend their searches.
     """
 
     frame: pl.DataFrame
     timed: bool
     names: list[str]
+    lent: int
     begins: IntArray
     first: IntArray
     time: IntArray
     clicks: IntArray
 
     @classmethod
-    def of(cls, frame: pl.DataFrame) -> Searches:
-        """Sort a log's rows and find its searches."""
-        timed = "time" in frame.columns
-        if timed and frame["time"].null_count():
+    def of(cls, log: pl.DataFrame, pool: pl.DataFrame | None = None) -> Searches:
+        """Sort a log's rows and find its searches; and those of a pool, fitted to the log."""
+        timed = "time" in log.columns
+        if timed and log["time"].null_count():
             raise DataError("some rows have no time", hint="fill the column `time`, or leave it out of all")
-        frame = _sorted(frame, timed)
+        frame = pl.concat([_sorted(part, timed) for part in (log, pool) if part is not None])
         heads = np.flatnonzero(_changes(frame, ["user", "query", "time"] if timed else []))
         people = np.flatnonzero(_changes(frame, ["user"]))
+        covered = int(np.searchsorted(people, log.height))
         time = frame["time"].to_physical().to_numpy() if timed else np.zeros(frame.height, np.int64)
         clicked = np.concatenate([[0], np.cumsum(_clicked(frame))])
         first = np.append(heads, frame.height)
         return cls(
             frame=frame,
             timed=timed,
-            names=frame["user"].gather(people).to_list(),
+            names=frame["user"].gather(people[:covered]).to_list(),
+            lent=people.size - covered,
             begins=np.append(np.searchsorted(heads, people), heads.size),
             first=first,
             time=time[heads],
@@ -60,11 +64,22 @@ class Searches:
 
     @property
     def people(self) -> int:
-        """How many people there are."""
+        """How many people the log has."""
         return len(self.names)
 
     def __len__(self) -> int:
-        return self.time.size
+        """How many searches the log has."""
+        return int(self.begins[self.people])
+
+    @cached_property
+    def lenders(self) -> range:
+        """The people to borrow from: those of the pool, or all of the log, where nobody lends to herself."""
+        return range(self.people, self.people + self.lent) if self.lent else range(self.people)
+
+    def lends(self, owner: IntArray, person: int) -> npt.NDArray[np.bool_]:
+        """Say which of these owners lend to a person."""
+        lends: npt.NDArray[np.bool_] = (owner >= self.lenders.start) & (owner != person)
+        return lends
 
     def of_person(self, person: int) -> IntArray:
         """Give the numbers of one person's searches, in time order."""
@@ -80,7 +95,7 @@ class Searches:
     @cached_property
     def person(self) -> IntArray:
         """Whose each search is."""
-        return np.repeat(np.arange(self.people), np.diff(self.begins))
+        return np.repeat(np.arange(self.people + self.lent), np.diff(self.begins))
 
     @cached_property
     def texts(self) -> pl.Series:
@@ -99,24 +114,25 @@ class Searches:
     @cached_property
     def span(self) -> tuple[int, int]:
         """The first and the last moment of the log."""
-        return (int(self.time.min()), int(self.time.max())) if self.time.size else (0, 0)
+        hers = self.time[: len(self)]
+        return (int(hers.min()), int(hers.max())) if hers.size else (0, 0)
 
     @cached_property
     def tick(self) -> int:
         """The step of the log's clock: a fake with finer time would stand out."""
-        return next((tick for tick in _TICKS if not (self.time % tick).any()), 1)
+        return next((tick for tick in _TICKS if not (self.time[: len(self)] % tick).any()), 1)
 
     @cached_property
     def pauses(self) -> IntArray:
         """How long people wait between two searches of a session."""
-        gaps = np.diff(self.time)
-        short: IntArray = gaps[(np.diff(self.person) == 0) & (gaps <= PAUSE)]
+        gaps = np.diff(self.time[: len(self)])
+        short: IntArray = gaps[(np.diff(self.person[: len(self)]) == 0) & (gaps <= PAUSE)]
         return short
 
     @cached_property
     def clicked_share(self) -> float:
         """The share of searches that have a click."""
-        return float((self.clicks > 0).mean()) if self.clicks.size else 0.0
+        return float((self.clicks[: len(self)] > 0).mean()) if len(self) else 0.0
 
 
 def _sorted(frame: pl.DataFrame, timed: bool) -> pl.DataFrame:

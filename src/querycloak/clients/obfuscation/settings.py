@@ -25,6 +25,7 @@ class Settings:
     fakes: float | None = None
     timing: str | None = None
     bag: str | None = None
+    pool: str | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -49,6 +50,11 @@ class Settings:
             raise UsageError(
                 f"`{self.method}` takes its fakes from other people, so it needs no bag of text",
                 hint="`tmn` takes one",
+            )
+        if self.pool is not None and self.method not in FROM_PEOPLE:
+            raise UsageError(
+                f"`{self.method}` borrows from nobody, so it needs no pool",
+                hint=f"{', '.join(FROM_PEOPLE)} take one",
             )
 
     @property

@@ -32,15 +32,14 @@ class Shadow(FromPeople):
         super().__init__(searches, settings, key)
         refuse_alone(searches, settings.method)
         self.threads = threads = found.find(searches)
-        size = threads.size
+        lent = np.flatnonzero(threads.owner >= searches.lenders.start)
+        size, topic = threads.size[lent], threads.topic[lent]
         #: Threads by topic and size; behind them all threads by size, for topics that nobody else has.
-        self._shelf = np.concatenate(
-            [np.lexsort((size, threads.topic)), np.argsort(size, kind="stable")]
-        ).astype(np.int64)
-        self._sizes = size[self._shelf]
-        counts = np.bincount(threads.topic, minlength=threads.topics)
+        self._shelf = lent[np.concatenate([np.lexsort((size, topic)), np.argsort(size, kind="stable")])]
+        self._sizes = threads.size[self._shelf]
+        counts = np.bincount(topic, minlength=threads.topics)
         self._shelves = np.concatenate([[0], np.cumsum(counts), [2 * size.size]])
-        asked = np.bincount(threads.topic, size, minlength=threads.topics)
+        asked = np.bincount(topic, size, minlength=threads.topics)
         self._share = asked / max(asked.sum(), 1.0)
 
     def fakes(self, person: int, draws: Draws) -> Fakes:
@@ -109,11 +108,11 @@ class Shadow(FromPeople):
         threads = self.threads
         for shelf in (topic, threads.topics):
             near = self._near(size, shelf, draws)
-            near = near[threads.owner[near] != person]
+            near = near[self.searches.lends(threads.owner[near], person)]
             if near.size:
                 break
         else:
-            near = np.flatnonzero(threads.owner != person)
+            near = np.flatnonzero(self.searches.lends(threads.owner, person))
         wanted = np.concatenate([[np.log(size)], threads.style[thread, 1:]])
         unlike = _unlikeness(threads.style[near], wanted)
         best: int = next((t for t in near[np.argsort(unlike, kind="stable")].tolist() if t not in used), -1)

@@ -84,7 +84,7 @@ def _telling(words: pl.DataFrame, queries: int) -> list[list[int]]:
 
 def _join(searches: Searches, words: Sequence[list[int]]) -> IntArray:
     """Join each person's searches that ask the same or share a telling word; numbers follow the order."""
-    threads = np.empty(len(searches), np.int64)
+    threads = np.empty(searches.time.size, np.int64)
     known = 0
     query = searches.query.tolist()
     for low, high in zip(searches.begins[:-1].tolist(), searches.begins[1:].tolist(), strict=True):

@@ -38,9 +38,11 @@ class Piece:
     fakes: int
 
 
-def cover(frame: pl.DataFrame, settings: Settings, key: bytes) -> tuple[pl.DataFrame, pl.DataFrame]:
+def cover(
+    frame: pl.DataFrame, settings: Settings, key: bytes, pool: pl.DataFrame | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Cover everybody in a log; give the traces and the truth about them."""
-    pieces = list(covered(Searches.of(frame), settings, key))
+    pieces = list(covered(Searches.of(frame, pool), settings, key))
     return pl.concat([piece.trace for piece in pieces]), pl.concat([piece.truth for piece in pieces])
 
 

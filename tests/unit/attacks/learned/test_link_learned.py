@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from querycloak.attacks import link_learned, run
-from querycloak.attacks.finding import Finding
-from querycloak.attacks.knowledge import KNOWLEDGE, Case
+from querycloak.attacks.case import Case
+from querycloak.attacks.finding import Finding, NotApplicable
+from querycloak.attacks.knowledge import KNOWLEDGE
 from querycloak.attacks.link_learned import LinkLearned
 from querycloak.attacks.protocol import AttackerView, Separated, Separation
 from querycloak.errors import UsageError
@@ -216,7 +217,6 @@ def test_a_person_with_three_searches_and_one_with_a_single_query_are_attacked_t
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda t: t._replace(truth=t.truth.drop("fake")), "does not say which searches are fake"),
         (lambda t: t._replace(truth=t.truth.with_columns(fake=pl.lit(value=False))), "to learn from"),
         (
             lambda t: t._replace(release=t.release.with_columns(user=pl.lit("one"))),
@@ -228,6 +228,13 @@ def test_what_cannot_be_attacked_is_said(change, reason):
     finding = attacked(change(drawn(people=4, searches=6)))
     assert reason in str(finding.not_applicable)
     assert finding.success is None
+
+
+def test_labels_of_fakes_are_given_only_where_the_truth_has_them():
+    trace = drawn(people=4, searches=6)
+    case = Case.of(trace.release, {}, trace.original, trace.truth.drop("fake"))
+    with pytest.raises(NotApplicable, match="does not say which searches are fake"):
+        KNOWLEDGE["labelled"](case, LinkLearned.Settings())
 
 
 def test_who_has_no_fakes_is_left_out_of_the_numbers():

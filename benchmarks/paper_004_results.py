@@ -1,0 +1,163 @@
+"""The lines of a study of paper 004 as numbers of people, with intervals; what a larger one would cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.paper_004 import METHODS, PAPERS, loaded
+from querycloak.attacks.intervals import t_point
+
+Floats = npt.NDArray[np.float64]
+
+#: Numbers of a person by name, from the line of one draw of fakes.
+NUMBERS: dict[str, Callable[[dict[str, Any]], float | None]] = {
+    "error": lambda line: fmean(line["structure"]),
+    "false negatives": lambda line: line["structure"][0],
+    "false positives": lambda line: line["structure"][1],
+    "relative error": lambda line: None if None in line["relative"] else fmean(line["relative"]),
+    "relative false negatives": lambda line: line["relative"][0],
+    "relative false positives": lambda line: line["relative"][1],
+    "worst": lambda line: line["worst"],
+    "mean": lambda line: line["mean"],
+    "hours": lambda line: line["hours"],
+    "area": lambda line: line["area"],
+}
+#: The paper's own study: functions and draws; its users are as many as ours.
+FULL_FUNCTIONS, FULL_DRAWS = 60, 20
+
+
+class Mean(NamedTuple):
+    """A mean over people, and its 95 % interval (Student's)."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Floats) -> Mean | None:
+        """Give it for two people or more."""
+        if values.size < 2:
+            return None
+        reach = t_point(values.size - 1.0) * float(values.std(ddof=1)) / math.sqrt(values.size)
+        middle = float(values.mean())
+        return cls(middle, middle - reach, middle + reach)
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+@dataclass(frozen=True)
+class Results:
+    """One study: what the log was, and the lines by name, of which many may be missing so far."""
+
+    about: dict[str, Any]
+    machine: dict[str, Any]
+    lines: dict[str, dict[str, Any]]
+
+    @classmethod
+    def load(cls, path: Path) -> Results:
+        """Read the lines of a study."""
+        return cls.of(loaded(path))
+
+    @classmethod
+    def of(cls, lines: list[dict[str, Any]]) -> Results:
+        """Sort the lines of a study."""
+        first, *rest = lines
+        return cls(first["about"], first["machine"], {one["name"]: one for one in rest})
+
+    def part(self, part: str, method: str | None = None) -> Iterator[dict[str, Any]]:
+        """Give the lines of one part."""
+        for line in self.lines.values():
+            if line["part"] == part and method in (None, line["method"]):
+                yield line
+
+    def people(self, method: str, number: str) -> dict[int, float]:
+        """Give a number of each person, averaged over draws as in the paper."""
+        found: dict[int, list[float]] = {}
+        for line in self.part("attack", method):
+            value = NUMBERS[number](line)
+            if value is not None:
+                found.setdefault(line["person"], []).append(value)
+        return {person: fmean(values) for person, values in sorted(found.items())}
+
+    def values(self, method: str, number: str) -> Floats:
+        """Give a number of everybody, sorted."""
+        return np.sort(np.array(list(self.people(method, number).values()), np.float64))
+
+    def average(self, method: str, number: str) -> Mean | None:
+        """Give the mean of a number over people."""
+        return Mean.of(self.values(method, number))
+
+    def apart(self, one: str, other: str, number: str) -> Mean | None:
+        """Give by how much one way protects people better than the other: the same people, pair by pair."""
+        first, second = self.people(one, number), self.people(other, number)
+        return Mean.of(np.array([first[p] - second[p] for p in first.keys() & second.keys()], np.float64))
+
+    def quantiles(self, method: str, number: str, at: Floats) -> Floats | None:
+        """Give quantiles over people."""
+        values = self.values(method, number)
+        return np.quantile(values, at) if values.size else None
+
+    def importances(self, method: str) -> dict[str, float]:
+        """Rank relations over the functions of all tenths; the first has 100."""
+        each = [line["importances"] for line in self.part("learned", method)]
+        if not each:
+            return {}
+        # every tenth's gains were scaled by its own first: the mean is scaled again
+        means = {name: fmean(one[name] for one in each) for name in each[0]}
+        most = max(means.values()) or 1.0
+        return dict(sorted(((name, 100 * v / most) for name, v in means.items()), key=lambda p: -p[1]))
+
+    def sized(self, method: str) -> dict[int, Floats]:
+        """Give, by how many people one function learned from, both relative errors of everybody."""
+        lines = list(self.part("sizes", method))
+        sizes = sorted({int(size) for line in lines for size in line["relative"]})
+        return {size: np.array([line["relative"][str(size)] for line in lines], np.float64) for size in sizes}
+
+    def unsorted(self, method: str) -> Mean | None:
+        """Give how far people's topics are from those of their whole traces."""
+        lines = list(self.part("whole", method))
+        return Mean.of(np.array(lines[0]["worst"], np.float64)) if lines else None
+
+    def draws(self) -> int:
+        """Say how many draws of fakes people were covered with, at most."""
+        return 1 + max((line["draw"] for line in self.part("attack")), default=0)
+
+    def attacked(self) -> dict[str, int]:
+        """Say how many people were attacked, by way to cover."""
+        return {method: len(self.people(method, "error")) for method in METHODS}
+
+    def seconds(self) -> float:
+        """Give all processor seconds that units took."""
+        return sum(sum(line["cpu"].values()) for line in self.lines.values() if "cpu" in line)
+
+    def full_hours(self) -> float | None:
+        """Reckon the processor hours of the paper's study: two ways to cover, 60 functions, 20 draws.
+
+        From what a pair took here to relate, and to score by one function; what a cut and reading took;
+        and what it took to learn a function.
+        """
+        alone = list(self.part("alone"))
+        units = [line for method in PAPERS for line in self.part("attack", method) if line["draw"] == 0]
+        if not alone or not units:
+            return None
+        relate = sum(line["cpu"]["relate"] for line in alone) / sum(line["pairs"] for line in alone)
+        pairs = sum(line["pairs"] for line in units)
+        score = sum(line["cpu"]["score"] for line in units) / pairs
+        function = max(0.0, score - relate) / self.about["functions"]
+        own = sum(line["real"] * (line["real"] - 1) // 2 for line in units)
+        many = own + FULL_DRAWS * (pairs - own)
+        rest = FULL_DRAWS * sum(line["cpu"]["read"] + line["cpu"]["cut"] for line in units)
+        learn = sum(line["cpu"]["learn"] for method in PAPERS for line in self.part("learned", method))
+        learn *= FULL_FUNCTIONS / self.about["functions"]
+        people = len(units) / len(PAPERS)
+        whole = (many * (relate + FULL_FUNCTIONS * function) + rest) * self.about["users"] / people
+        return (whole + learn) / 3600
