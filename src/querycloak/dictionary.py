@@ -23,12 +23,15 @@ class Dictionary:
         self._categories = pl.Categories.random()
         self._kind = pl.Categorical(self._categories)
         self._alive = pl.Series([], dtype=self._kind)  # polars forgets categories that no series uses
+        self._size = 0
         self._fingerprints: dict[bytes, npt.NDArray[np.uint64]] = {}
 
     def encode(self, texts: pl.Series) -> IntArray:
         """Give the codes of a column of texts; no text gives `NOTHING`."""
-        codes = texts.cast(self._kind).to_physical().cast(pl.Int64)
-        return codes.fill_null(NOTHING).to_numpy().astype(np.int64, copy=False)
+        series = texts.cast(self._kind).to_physical().cast(pl.Int64)
+        codes = series.fill_null(NOTHING).to_numpy().astype(np.int64, copy=False)
+        self._size = max(self._size, int(codes.max(initial=NOTHING)) + 1)
+        return codes
 
     def intern(self, texts: Sequence[str]) -> IntArray:
         """Give the codes of a list of texts."""
@@ -37,17 +40,26 @@ class Dictionary:
     def decode(self, codes: IntArray) -> pl.Series:
         """Spell out codes; `NOTHING` gives no text."""
         known = pl.Series(codes)
-        return known.set(known < 0, None).cast(pl.UInt32).cat.to(self._kind).cast(pl.String)
+        if codes.size and int(codes.min()) < 0:
+            known = known.set(known < 0, None)
+        return known.cast(pl.UInt32).cat.to(self._kind).cast(pl.String)
 
     def texts(self) -> pl.Series:
         """Give all texts so far, in the order of their codes."""
-        return self._categories.to_series()
+        return self.decode(np.arange(self._size))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def find(self, text: str) -> int:
+        """Give the code of a text, or `NOTHING` if it has none."""
+        return int(self._categories[text]) if text in self._categories else NOTHING
 
     def fingerprints(self, codes: IntArray, key: bytes) -> npt.NDArray[np.uint64]:
         """Give each code's text as a keyed 64-bit number: the same in every process and every order."""
         known = self._fingerprints.get(key, np.empty(0, np.uint64))
         if codes.size and int(codes.max()) >= known.size:
-            fresh = self.texts()[known.size :].to_list()
+            fresh = self.decode(np.arange(known.size, int(codes.max()) + 1)).to_list()
             known = np.concatenate([known, fingerprint(fresh, key)])
             self._fingerprints[key] = known
         return known[codes]
@@ -94,7 +106,7 @@ class Paths(Dictionary):
     def _beyond(self, known: IntArray, codes: IntArray) -> tuple[pl.Series] | None:
         """Give the texts that a cache does not cover yet, if these codes need any of them."""
         if codes.size and int(codes.max()) >= known.size:
-            return (self.texts()[known.size :],)
+            return (self.decode(np.arange(known.size, int(codes.max()) + 1)),)
         return None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,10 @@ from querycloak.guarantees import Guarantee
 from querycloak.log import Batch, IntArray
 
 State = dict[str, npt.NDArray[Any]]
+
+#: Why records of people who asked to be forgotten are dropped, and others' that waited under their labels.
+ERASED: Final = "erased on request"
+UNDER_ERASED_LABEL: Final = "waited under the label of somebody erased"
 
 
 class Protector(ABC):
@@ -55,6 +59,8 @@ class Protector(ABC):
     stands_on: ClassVar[frozenset[str]] = frozenset()
     #: Whether its result is a table of counts (see `counts`) instead of records; then nothing comes after it.
     table: bool = False
+    #: Whether it gives anything before the log has ended; a live one never does.
+    streams: bool = True
     #: Whether it makes up records, with negative rows: they come from no row of the original.
     makes_rows: ClassVar[bool] = False
     #: Whether it puts other words in the place of those that were asked, so that nothing holds for them.
@@ -65,6 +71,15 @@ class Protector(ABC):
     each_alone: ClassVar[bool] = False
     #: Whether its promise is about one person more or less, so that methods before it must be `each_alone`.
     wants_alone: bool = False
+    #: Whether people can be erased from it while it runs.
+    erases: bool = True
+    #: Arrays of a snapshot that hold codes of texts, each with the column whose codes they are: `query`,
+    #: `url` or `category`. A snapshot need not have all of them. Codes of users are for good.
+    coded: ClassVar[Mapping[str, str]] = {
+        "held_query": "query",
+        "held_url": "url",
+        "held_category": "category",
+    }
     #: The optional part of the package without which it cannot run (`dp`), if any.
     extra: ClassVar[str] = ""
     #: Conformance checks that this method cannot pass by its nature, each with the reason.
@@ -116,6 +131,15 @@ class Protector(ABC):
     def restore(self, state: State) -> None:
         """Carry on from a snapshot."""
 
+    def erase(self, users: IntArray, rows: IntArray) -> None:  # noqa: B027 - some methods hold nothing
+        """Forget people: drop what is held of theirs, and keep the promise without them.
+
+        `users` are their codes as this method sees them: behind a method that gives labels, the labels that
+        stand for them. `rows` are the input rows of their records that have not left the pipeline: behind
+        `swap`, these carry others' labels. So a record goes if it is theirs, or waits under their label.
+        Nothing leaves by an erasure. An erased code never returns: who comes back gets another id.
+        """
+
     def counts(self) -> pl.DataFrame:
         """Give the result of a `table` method, after `close`: some of `user, query, category`, and `count`.
 
@@ -156,6 +180,14 @@ class Protector(ABC):
         if rows.size:
             self.dropped[reason] += int(rows.size)
             self._dropped_rows.append(rows)
+
+    def forget(self, held: Batch, users: IntArray, rows: IntArray) -> npt.NDArray[np.bool_]:
+        """Drop what `erase` must drop of held records; say which of them stay."""
+        own = np.isin(held.row, rows)
+        labelled = np.isin(held.user, users) & ~own
+        self.drop(held.row[own], ERASED)
+        self.drop(held.row[labelled], UNDER_ERASED_LABEL)
+        return ~(own | labelled)
 
     def drain_dropped(self) -> IntArray:
         """Hand over the rows dropped since the last call, so that the engine can forget them."""

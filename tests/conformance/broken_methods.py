@@ -9,9 +9,12 @@ import polars as pl
 
 from querycloak.errors import DataError
 from querycloak.log import Batch
+from querycloak.methods.cohort import Cohort
 from querycloak.methods.frequent_only import FrequentOnly
 from querycloak.methods.rules import Rules
+from querycloak.methods.swap import Swap
 from querycloak.methods.z_anonymity import ZAnonymity
+from querycloak.protector import Protector
 from tests.reference.tally import Tally
 
 
@@ -165,6 +168,63 @@ class TableOfPieces(Tally):
         return super().push(batch)
 
 
+class ErasesNobody(FrequentOnly):
+    """Go on as if nobody had asked to be erased."""
+
+    def erase(self, users, rows):
+        pass
+
+
+class DrawsErasedLabels(Cohort):
+    """Drop the records of the erased, and leave them their seats."""
+
+    def erase(self, users, rows):
+        super().erase(np.empty(0, np.int64), rows)
+
+
+class ReleasesWithAnEmptySeat(Cohort):
+    """Close ranks when somebody is erased, and release with fewer than k people."""
+
+    def erase(self, users, rows):
+        super().erase(np.empty(0, np.int64), rows)
+        for user in users[users < self.seating.people].tolist():
+            if self.seating.cohort_of[user] >= 0:
+                self.seating._stand_up(user)
+
+
+class LosesEmptySeats(Cohort):
+    """Forget on restart which seats are empty."""
+
+    def restore(self, state):
+        super().restore(state | {"book_empty": state["book_empty"][:0]})
+
+
+class KeepsErasedTokens(Swap):
+    """Drop the records of the erased, and leave their tokens among the others'."""
+
+    def erase(self, users, rows):
+        super().erase(np.empty(0, np.int64), rows)
+
+
+class RemembersErasedTexts(FrequentOnly):
+    """Drop the records of the erased, and go on counting who asked what."""
+
+    def erase(self, users, rows):
+        self._held = self._held[self.forget(self._held, users, rows)]
+
+
+class HidesItsCodes(FrequentOnly):
+    """Say of some arrays that they hold no codes."""
+
+    coded = Protector.coded
+
+
+class HidesItsCategories(ZAnonymity):
+    """Say that the keys of categories hold no codes."""
+
+    coded = {name: column for name, column in ZAnonymity.coded.items() if column != "category"}  # noqa: RUF012
+
+
 #: Each broken method and the check that must catch it.
 CAUGHT_BY = {
     EarlyRelease: "the_promise_holds_at_every_moment",
@@ -183,4 +243,12 @@ CAUGHT_BY = {
     TableBesideRecords: "a_table_holds_counts_and_no_records",
     FreshNoiseEachTime: "a_table_holds_counts_and_no_records",
     TableOfPieces: "pieces_make_no_difference",
+    ErasesNobody: "what_is_erased_never_comes_out",
+    DrawsErasedLabels: "erasing_people_keeps_the_promise",
+    ReleasesWithAnEmptySeat: "erasing_people_keeps_the_promise",
+    LosesEmptySeats: "erasures_do_not_depend_on_pieces_or_restarts",
+    KeepsErasedTokens: "erasing_people_keeps_the_promise",
+    RemembersErasedTexts: "texts_that_nobody_needs_are_forgotten",
+    HidesItsCodes: "texts_that_nobody_needs_are_forgotten",
+    HidesItsCategories: "texts_that_nobody_needs_are_forgotten",
 }

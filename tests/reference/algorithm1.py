@@ -30,6 +30,27 @@ class Algorithm1:
             sent.append((take(self.users[category], token), chosen))
         return sent
 
+    def erase(self, user, drop_record, drop_token) -> tuple[list, int]:
+        """Forget a user; give the records that go, and how many tokens of others go to keep the balance."""
+        gone, lost = [], 0
+        for category, queries in self.queries.items():
+            users = self.users[category]
+            before = len(queries), len(users)
+            for place in reversed(range(len(queries))):
+                if queries[place][1] == user:
+                    gone.append(take(queries, place)[0])
+            for place in reversed(range(len(users))):
+                if users[place] == user:
+                    take(users, place)
+            if before == (len(queries), len(users)):
+                continue
+            while len(queries) > len(users):
+                gone.append(take(queries, drop_record(category, queries))[0])
+            while len(users) > len(queries):
+                take(users, drop_token(category, users))
+                lost += 1
+        return gone, lost
+
 
 def take(items: list, place: int):
     """Take an item out and put the last in its place."""

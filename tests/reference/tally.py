@@ -26,6 +26,7 @@ class Tally(Protector):
     name = "tally"
     reads = frozenset({"user", "query", "category"})
     table = True
+    coded = {"query": "query", "url": "url", "category": "category"}  # noqa: RUF012 - the protocol's own type is a mapping
 
     @dataclass(frozen=True, kw_only=True)
     class Settings(declared.Settings):
@@ -64,6 +65,9 @@ class Tally(Protector):
         spelled = {name: getattr(self.texts, name).decode(getattr(self._seen, name)) for name in names}
         counted = pl.DataFrame(spelled).group_by(names, maintain_order=True).len(name="count")
         return counted.cast({"count": pl.Int64})
+
+    def erase(self, users, rows) -> None:
+        self._seen = self._seen[~np.isin(self._seen.user, users)]
 
     def snapshot(self):
         return {

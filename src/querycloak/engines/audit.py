@@ -11,7 +11,7 @@ import polars as pl
 from querycloak import certificate
 from querycloak.dictionary import Texts
 from querycloak.engines.pipeline import Stage
-from querycloak.guarantees import Evidence, Finding
+from querycloak.guarantees import Evidence, Finding, NotCheckable, Part
 from querycloak.guarantees.lineage import LINEAGE
 from querycloak.registry import METHODS
 
@@ -20,10 +20,14 @@ _NO_KEY = b"\0" * 32  # a promise does not depend on the key
 
 @dataclass(frozen=True)
 class Audited:
-    """What an audit found: by method, and about the release as a whole."""
+    """What an audit found: by method, and about the release as a whole.
+
+    `waiting` is what the audit of a stream's next part must know of this one, if a method needs that.
+    """
 
     methods: list[dict[str, Any]]
     lineage: list[Finding]
+    waiting: pl.DataFrame | None = None
 
     def findings(self) -> Iterator[tuple[str, Finding]]:
         """List every check with what it is about: a method, or the release."""
@@ -41,24 +45,44 @@ def audit(
     release: pl.LazyFrame,
     original: pl.LazyFrame | None = None,
     truth: pl.LazyFrame | None = None,
+    *,
+    erased: pl.LazyFrame | None = None,
+    part: Part | None = None,
     spell: Callable[[], pl.LazyFrame] | None = None,
 ) -> Audited:
     """Test the promise of each stage on the final release, with whatever evidence there is."""
-    parts = []
-    rewritten, table = _rewrite(stages), is_table(stages)
+    parts, waiting = [], None
     made = any(METHODS.get(stage.method).makes_rows for stage in stages)
-    whole = Evidence(release, original, truth, rewritten=rewritten, makes_rows=made, table=table, spell=spell)
+    whole = Evidence(
+        release,
+        original,
+        truth,
+        rewritten=_rewrite(stages),
+        makes_rows=made,
+        table=is_table(stages),
+        erased=erased,
+        part=part,
+        spell=spell,
+    )
     for place, stage in enumerate(stages):
         later = tuple(after.method for after in stages[place + 1 :])
         promise = stage.build(_NO_KEY, place, Texts()).promise()
         spoilt = _rewrite(stages[place + 1 :])
         new = any(METHODS.get(after).rewords for after in later)
         earlier = tuple(before.method for before in stages[:place])
-        findings = promise.audit(
-            replace(whole, later=later, earlier=earlier, rewritten_later=spoilt, reworded_later=new)
-        )
+        seen = replace(whole, later=later, earlier=earlier, rewritten_later=spoilt, reworded_later=new)
+        findings = promise.audit(seen)
+        if part is not None and promise.remaining is not None:
+            waiting = _remaining(promise.remaining, seen)
         parts.append(certificate.method_part(stage.method, stage.settings.as_dict(), promise, findings))
-    return Audited(parts, [check(whole) for check in LINEAGE])
+    return Audited(parts, [check(whole) for check in LINEAGE], waiting)
+
+
+def _remaining(remaining: Callable[[Evidence], pl.DataFrame], evidence: Evidence) -> pl.DataFrame | None:
+    try:
+        return remaining(evidence) if evidence.truth is not None else None
+    except NotCheckable:
+        return None
 
 
 def is_table(stages: list[Stage]) -> bool:

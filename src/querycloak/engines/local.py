@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,8 @@ from querycloak.log import BIT, CANONICAL, NO_TIME, Batch, IntArray
 
 #: Searches that are pushed and spelled out together: what is under way stays small beside the log itself.
 SLICE = 1 << 20
+#: Pieces below this are turned into numbers faster than threads are started.
+SMALL = 1 << 14
 _TEXT = ("user", "query", "url", "category")
 
 
@@ -52,16 +55,29 @@ def at_moment(batch: Batch, read: int) -> Batch:
 
 
 def encode(piece: pl.DataFrame, pipeline: Pipeline, read: int) -> Batch:
+    """Turn the searches of a piece into integers, and remember whom they are about."""
+    batch = coded(piece, pipeline, read)
+    if "user" in pipeline.reads:
+        pipeline.meet(batch.user)
+    return batch
+
+
+def coded(piece: pl.DataFrame, pipeline: Pipeline, read: int) -> Batch:
     """Turn the searches of a piece into integers, in replay order; only the columns that are read."""
     row, place, head = (piece[name].to_numpy() for name in ("row", "_place", "_head"))
     firsts, sizes = searches(place, head, row) if row.size else (row, row)
     columns = {"row": row[firsts], "seq": read + sizes}
     names = (pipeline.reads | {"time"}) & set(piece.columns)  # the order of release goes by time
-    with ThreadPoolExecutor() as pool:  # each column has a dictionary of its own
-        found = pool.map(lambda name: _numbers(piece[name], name, pipeline.texts)[firsts], names)
-        columns |= dict(zip(names, found, strict=True))
-    if "user" in columns:
-        pipeline.meet(columns["user"])
+
+    def numbers(name: str) -> IntArray:
+        found: IntArray = _numbers(piece[name], name, pipeline.texts)[firsts]
+        return found
+
+    if piece.height < SMALL:
+        columns |= {name: numbers(name) for name in names}
+    else:
+        with ThreadPoolExecutor() as pool:  # each column has a dictionary of its own
+            columns |= dict(zip(names, pool.map(numbers, names), strict=True))
     return Batch.of(columns, pipeline.texts)
 
 
@@ -82,6 +98,16 @@ def _numbers(column: pl.Series, name: str, texts: Texts) -> IntArray:
         return column.fill_null(-1).to_numpy()
     codes: IntArray = getattr(texts, name).encode(column)
     return codes
+
+
+class Waiting(Protocol):
+    """Whatever keeps the records that went in until they come out."""
+
+    def take(self, heads: IntArray) -> tuple[pl.DataFrame, IntArray | slice]:
+        """Give all rows of these searches, in their order, and which search each belongs to."""
+
+    def forget(self, heads: IntArray) -> None:
+        """Note that these searches left or were dropped."""
 
 
 class Pending:
@@ -144,7 +170,7 @@ class Rows:
         return self._order[begin[which] + within], which
 
 
-def render(pipeline: Pipeline, batch: Batch, pending: Pending) -> Released:
+def render(pipeline: Pipeline, batch: Batch, pending: Waiting) -> Released:
     """Spell out released records: what methods rewrote from the batch, the rest from the input.
 
     Records that a method made up (their row is negative) have nothing but what is in the batch.
@@ -162,7 +188,7 @@ def render(pipeline: Pipeline, batch: Batch, pending: Pending) -> Released:
     return Released(frame, truth)
 
 
-def _rendered(pipeline: Pipeline, batch: Batch, pending: Pending) -> tuple[Released, IntArray | slice]:
+def _rendered(pipeline: Pipeline, batch: Batch, pending: Waiting) -> tuple[Released, IntArray | slice]:
     source, which = pending.take(batch.row)
     batch = batch if isinstance(which, slice) else batch[which]
     columns = [name for name in source.columns if name != "row"]

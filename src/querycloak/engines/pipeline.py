@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +17,7 @@ from querycloak.kernels import siphash
 from querycloak.kernels.order import within_moments
 from querycloak.keys import derive, stage_key
 from querycloak.log import COUNTS, NOTHING, Batch, IntArray
-from querycloak.protector import Protector, State
+from querycloak.protector import ERASED, Protector, State
 from querycloak.registry import METHODS
 from querycloak.settings import assign
 
@@ -161,6 +162,30 @@ class Pipeline:
     def close(self) -> Batch:
         """End the input of every stage in turn."""
         return self._each_then_on(lambda stage: stage.close())
+
+    def erase(self, users: IntArray, rows: IntArray) -> None:
+        """Forget people in every stage: by the labels that stand for them there, and by their input rows.
+
+        `rows` are those of their records that have not come out: the caller knows, since it still has them.
+        """
+        if stuck := [stage.name for stage in self.stages if not stage.erases]:
+            raise Refused(
+                f"`{stuck[0]}` cannot forget anybody with these settings",
+                hint="wait until the release has ended, or use other settings",
+            )
+        self._met = np.setdiff1d(self._met, users)
+        for stage in self.stages:
+            stage.erase(users, rows)
+            users = stage.label_of(users)
+
+    def discard(self, rows: IntArray, reason: str) -> None:
+        """Drop records that have not come out, for another reason than an erasure."""
+        before = [stage.dropped[ERASED] for stage in self.stages]
+        self.erase(np.empty(0, np.int64), rows)
+        for stage, count in zip(self.stages, before, strict=True):
+            stage.dropped[reason] += stage.dropped[ERASED] - count
+            stage.dropped[ERASED] = count
+            stage.dropped += Counter()  # forget reasons that nothing was dropped for
 
     def _each_then_on(self, call: Any) -> Batch:
         released = Batch.empty(self.texts)

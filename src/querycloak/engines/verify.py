@@ -14,7 +14,12 @@ from querycloak.engines import audit as auditing
 from querycloak.engines import recompute
 from querycloak.engines.pipeline import Stage
 from querycloak.errors import DataError, QueryCloakError, UsageError
+from querycloak.guarantees import Part
+from querycloak.log import Log
 from querycloak.registry import METHODS
+
+#: The column in which lines of a live stream have their number.
+_NUMBERS = ("offset",)
 
 
 @dataclass
@@ -64,6 +69,11 @@ def verify(question: Question) -> Verification:
             "`--original` alone shows nothing", hint="give `--truth` or `--secret-file` with it, or neither"
         )
     document = certificate.read(question.certificate or certificate.path_of(question.release))
+    if "stream" in document["release"] and question.original is not None:
+        raise UsageError(
+            "lines of a live stream are checked without the original",
+            hint="leave out `--original`: who waited when these lines left is in no log",
+        )
     result = Verification()
     result.add("certificate", "the certificate fits its schema", "kept")
     _check_hash(question.release, document, result)
@@ -101,7 +111,9 @@ def _check_promises(question: Question, document: certificate.Certificate, resul
     if release is None:
         return
     original, truth = _evidence(question)
-    for about, finding in auditing.audit(stages_of(document), release, original, truth).findings():
+    part = Part() if "stream" in document["release"] else None
+    found = auditing.audit(stages_of(document), release, original, truth, part=part)
+    for about, finding in found.findings():
         result.add(about, finding.check, finding.verdict, finding.detail)
 
 
@@ -120,8 +132,9 @@ def _read_release(
     question: Question, document: certificate.Certificate, result: Verification
 ) -> pl.LazyFrame | None:
     try:
+        live = "stream" in document["release"]
         layout = io.Layout.from_dict(document["release"]["layout"])
-        log = io.read(str(question.release), layout=layout, required=())
+        log = io.read(str(question.release), layout=layout, required=(), keep=_NUMBERS if live else ())
     except QueryCloakError as error:
         result.add("integrity", "the release can be read", "broken", error.message)
         return None
@@ -132,10 +145,30 @@ def _read_release(
             "broken",
             f"{log.skipped.total:,} rows cannot",
         )
+    _check_stream(log, document, result)
     if log.dropped_columns and auditing.is_table(stages_of(document)):
         further = f"{len(log.dropped_columns)} further columns are there"
         result.add("integrity", "the table has the columns of its certificate", "broken", further)
     return log.frame.with_row_index("released_row").cast({"released_row": pl.Int64}).drop("row").lazy()
+
+
+def _check_stream(log: Log, document: certificate.Certificate, result: Verification) -> None:
+    """See that lines of a live stream are those that the certificate names, and that it found no fault.
+
+    Files with a fault are never published, but a live stream is certified after the fact.
+    """
+    stream = document["release"].get("stream")
+    if stream is None:
+        return
+    check = f"the lines are those from {stream['first']} to {stream['last']}"
+    expected = pl.int_range(stream["first"], stream["last"] + 1, dtype=pl.Int64, eager=True)
+    broken = "some are" if document["audit"] == "broken" else ""
+    result.add(
+        "certificate", "no promise was broken when it was made", "broken" if broken else "kept", broken
+    )
+    shown = log.frame.get_column("offset", default=pl.Series([], dtype=pl.String))
+    same = shown.cast(pl.Int64, strict=False).equals(expected, check_names=False)
+    result.add("integrity", check, "kept" if same else "broken", "" if same else "they are others")
 
 
 def _evidence(question: Question) -> tuple[pl.LazyFrame | None, pl.LazyFrame | None]:

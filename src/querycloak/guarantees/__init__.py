@@ -19,6 +19,8 @@ _SEED: Final = secrets.randbits(63)
 _LAST: Final = np.iinfo(np.int64).max  # when a row without a time is replayed
 #: Why what is about records says nothing about a table.
 COUNTS_ONLY: Final = "the release is a table of counts"
+#: Why a promise about a whole log cannot be tested on some of it.
+ONLY_A_PART: Final = "this is a part of a stream, and all that came before it would be needed"
 _TEXTS: Final = ("user", "query", "original_user", "label_user", "original_label")
 
 
@@ -50,6 +52,18 @@ class Searches(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part of a stream: `original` has what came in it, from row `since` on, and what still waited then.
+
+    `present` has the `user` and `category` of every label that was waiting then, for methods that hold
+    labels apart from records; without it nobody knows.
+    """
+
+    since: int = 0
+    present: pl.DataFrame | None = None
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What an audit may look at; users and queries are numbers in all of it but `text()`.
 
@@ -60,8 +74,9 @@ class Evidence:
     `rewritten` says that some method of the release may show other queries than were asked, and
     `rewritten_later` that one of the later ones may (`reworded_later`: with words of its own);
     `makes_rows` that some method may show rows that come from none of the original. `table` says
-    that the release is a table of counts, whose rows are no records. What one audit works out is kept in
-    `memo` for the next.
+    that the release is a table of counts, whose rows are no records. `erased` says who was erased while
+    the release was made: `user`, and `erased_after`, the number of rows read by then. `part` says that all
+    of this is a part of a stream. What one audit works out is kept in `memo` for the next.
     """
 
     release: pl.LazyFrame
@@ -74,6 +89,8 @@ class Evidence:
     reworded_later: bool = False
     makes_rows: bool = False
     table: bool = False
+    erased: pl.LazyFrame | None = None
+    part: Part | None = None
     spell: Callable[[], pl.LazyFrame] | None = field(default=None, repr=False, compare=False)
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -83,7 +100,7 @@ class Evidence:
             object.__setattr__(self, "spell", lambda: given)
         names = [n for n in ("released_row", "user", "query") if n in given.collect_schema()]
         object.__setattr__(self, "release", numbered(given.select(names)))
-        for name in ("original", "truth"):
+        for name in ("original", "truth", "erased"):
             frame = getattr(self, name)
             if frame is not None:
                 object.__setattr__(self, name, numbered(frame))
@@ -195,18 +212,22 @@ class Finding:
 class Audit:
     """One test of a promise: `run` gives an empty text when it holds, or says what is broken.
 
-    `on_counts` says that it can also look at a table of counts, whose rows are no records.
+    `on_counts` says that it can also look at a table of counts, whose rows are no records; `on_parts` that
+    it holds for each part of a stream on its own, whatever came and left before.
     """
 
     check: str
     run: Callable[[Evidence], str]
     needs_truth: bool = False
     on_counts: bool = False
+    on_parts: bool = False
 
     def __call__(self, evidence: Evidence) -> Finding:
         """Run the test on the evidence there is."""
         if evidence.table and not self.on_counts:
             return Finding(self.check, "not applicable", COUNTS_ONLY)
+        if evidence.part is not None and not self.on_parts:
+            return Finding(self.check, "not checkable", ONLY_A_PART)
         if self.needs_truth and (evidence.original is None or evidence.truth is None):
             return Finding(self.check, "not checkable", "needs the original log and the truth file")
         try:
@@ -218,12 +239,16 @@ class Audit:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a method promises, what it does not, and the audits that test it."""
+    """What a method promises, what it does not, and the audits that test it.
+
+    `remaining` works out of a part of a stream what the audit of the next must know: see `Part.present`.
+    """
 
     words: str
     does_not_protect_against: tuple[str, ...]
     audits: tuple[Audit, ...]
     facts: dict[str, Any] = field(default_factory=dict)
+    remaining: Callable[[Evidence], pl.DataFrame] | None = field(default=None, compare=False)
 
     def audit(self, evidence: Evidence) -> list[Finding]:
         """Run every audit."""

@@ -103,7 +103,10 @@ def _names_nothing(targeted: str) -> _Run:
 def _whole(evidence: Evidence) -> str:
     if evidence.earlier or evidence.later:
         raise NotCheckable("other methods of this release may remove records of a query too")
-    asked = evidence.asked.lazy().group_by("query").agg(asked=pl.len())
+    rows = evidence.asked.lazy()
+    if evidence.erased is not None:  # nothing leaves before the end, so nothing of theirs ever did
+        rows = rows.join(evidence.erased, on="user", how="anti")
+    asked = rows.group_by("query").agg(asked=pl.len())
     shown = evidence.release.with_columns(shown=pl.len().over("query")).join(asked, on="query", how="left")
     torn = shown.filter(pl.col("shown").ne_missing(pl.col("asked")))
     return faults(torn, "show a query with another number of rows than were asked")

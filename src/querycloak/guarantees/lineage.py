@@ -14,6 +14,25 @@ def faults(rows: pl.LazyFrame, what: str) -> str:
     return f"{rows_text(numbers, len(numbers))} {what}" if numbers else ""
 
 
+def shown_after_erasure(evidence: Evidence) -> str:
+    """Say whether somebody's label or record left after she was erased."""
+    if evidence.erased is None:
+        return ""
+    erased = evidence.erased.select("user", "erased_after")
+    rows = evidence.traced.select("released_row", "user", "original_user", "released_after")
+    beside = pl.concat(
+        [
+            rows.join(erased, on="user"),
+            rows.join(erased, left_on="original_user", right_on="user"),
+        ],
+        how="diagonal",
+    )
+    late = beside.filter(pl.col("released_after") > pl.col("erased_after"))
+    return faults(
+        late.unique("released_row"), "left with the label, or as a record, of somebody erased before"
+    )
+
+
 def _nothing_made_up(evidence: Evidence) -> str:
     strange = pl.col("place") < 0
     if evidence.makes_rows:  # the truth says which: those have no row at all
@@ -41,9 +60,13 @@ def _queries_unchanged(evidence: Evidence) -> str:
     return faults(evidence.traced.filter(pl.Series(other)), "show another query than was asked")
 
 
-NOTHING_MADE_UP = Audit("every released row comes from a row of the original", _nothing_made_up, True)
-NOTHING_TWICE = Audit("no row of the original is shown twice", _nothing_twice, True)
-QUERIES_UNCHANGED = Audit("every released query is the one that was asked", _queries_unchanged, True)
+NOTHING_MADE_UP = Audit(
+    "every released row comes from a row of the original", _nothing_made_up, True, on_parts=True
+)
+NOTHING_TWICE = Audit("no row of the original is shown twice", _nothing_twice, True, on_parts=True)
+QUERIES_UNCHANGED = Audit(
+    "every released query is the one that was asked", _queries_unchanged, True, on_parts=True
+)
 
 #: What holds for a release whatever methods made it.
 LINEAGE = (NOTHING_MADE_UP, NOTHING_TWICE, QUERIES_UNCHANGED)

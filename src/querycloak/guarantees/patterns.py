@@ -101,7 +101,7 @@ def never(reason: str, test: Test) -> Audit:
         rows = shown.filter(pl.col("query").is_in(bad))
         return faults(rows, f"show a query with {reason}") if bad else ""
 
-    return Audit(f"no released query has {reason}", run, on_counts=True)
+    return Audit(f"no released query has {reason}", run, on_counts=True, on_parts=True)
 
 
 def _queries(evidence: Evidence) -> pl.LazyFrame:

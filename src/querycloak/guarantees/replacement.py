@@ -18,10 +18,12 @@ Words = Callable[[], dict[str, str]]
 def audits(words: Words | None, limit: int | None, time: str) -> tuple[Audit, ...]:
     """Test that queries are lists of known words, not too many a label, and that other columns are empty."""
     found = [
-        Audit("every released query is made of words of the domain only", _made_of(words)),
-        Audit("no clicked page and no rank is shown", _nothing_clicked),
-        Audit("times are empty or whole hours", _whole_hours if time == "coarsen" else _no_times),
-        Audit("the category is that of the first concept shown", _categories_fit(words)),
+        Audit("every released query is made of words of the domain only", _made_of(words), on_parts=True),
+        Audit("no clicked page and no rank is shown", _nothing_clicked, on_parts=True),
+        Audit(
+            "times are empty or whole hours", _whole_hours if time == "coarsen" else _no_times, on_parts=True
+        ),
+        Audit("the category is that of the first concept shown", _categories_fit(words), on_parts=True),
     ]
     found.append(Audit("replacements are drawn as promised", _unseen))
     if limit is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from querycloak.guarantees import Audit, Evidence, NotCheckable
-from querycloak.guarantees.lineage import faults
+from querycloak.guarantees.lineage import faults, shown_after_erasure
 from querycloak.guarantees.presence import too_few
 from querycloak.log import IntArray
 
@@ -35,13 +36,14 @@ class _Moves(NamedTuple):
     """Searches that came, or that left, in order of the moment.
 
     `pair` numbers the pairs of a category and a user, the user of a search that left being the one whom
-    its label stands for. `row` is the row of original or release.
+    its label stands for. `row` is the row of the release, or -1.
     """
 
     category: IntArray
     pair: IntArray
     at: IntArray
     row: IntArray
+    user: IntArray
 
 
 def _moves(evidence: Evidence, level: int) -> tuple[_Moves, _Moves]:
@@ -51,32 +53,82 @@ def _moves(evidence: Evidence, level: int) -> tuple[_Moves, _Moves]:
     return came, left
 
 
-def _categories(evidence: Evidence, level: int) -> IntArray:
-    """Number the category of each row of the original, cut at a level."""
+class _Cut(NamedTuple):
+    """The categories of the original's rows, and of labels that were there before, as numbers from 1."""
+
+    rows: IntArray
+    present: IntArray
+    names: pl.Series
+
+
+def _categories(evidence: Evidence, level: int) -> _Cut:
+    """Number categories, cut at a level."""
     assert evidence.original is not None
     rows = evidence.original.select("row", "category").collect()
-    rows = rows if rows["row"].is_sorted() else rows.sort("row")
-    cut = pl.col("category").cast(pl.String).str.split("/").list.head(level).list.join("/").fill_null("")
-    codes = rows.select("category").unique().with_columns(code=cut.rank("dense").cast(pl.Int32))
-    found = rows.join(codes, on="category", how="left", nulls_equal=True, maintain_order="left")
-    return found["code"].to_numpy()
+    rows = (rows if rows["row"].is_sorted() else rows.sort("row")).select(pl.col("category").cast(pl.String))
+    both = pl.concat([rows, _present(evidence).select("category")])
+    cut = pl.col("category").str.split("/").list.head(level).list.join("/").fill_null("").alias("cut")
+    codes = both.unique().with_columns(cut).with_columns(code=pl.col("cut").rank("dense").cast(pl.Int32))
+    found = both.join(codes, on="category", how="left", nulls_equal=True, maintain_order="left")
+    code = found["code"].to_numpy()
+    return _Cut(code[: rows.height], code[rows.height :], codes["cut"].unique().sort())
+
+
+def _present(evidence: Evidence) -> pl.DataFrame:
+    """Give the labels that were waiting when a part of a stream began; before a whole log there are none."""
+    part = evidence.part
+    if part is None or part.since == 0:
+        return pl.DataFrame(schema={"user": pl.Int64, "category": pl.String})
+    if part.present is None:
+        raise NotCheckable("which labels were waiting when this part of the stream began is not known")
+    return part.present
+
+
+def _came(evidence: Evidence, cut: _Cut) -> tuple[pl.Series, IntArray, IntArray]:
+    """List whose label came, to which category and when: those that were there before came first of all."""
+    searches, present = evidence.searches, _present(evidence)
+    heads = np.flatnonzero(searches.head == np.arange(searches.head.size))
+    if evidence.part is not None:
+        heads = heads[evidence.asked["row"].to_numpy()[heads] >= evidence.part.since]
+    heads = heads[np.argsort(searches.entered[heads])]
+    at = np.concatenate([np.zeros(present.height, np.int64), searches.entered[heads]])
+    users = pl.concat([present["user"], evidence.asked["user"][heads]])
+    return users, np.concatenate([cut.present, cut.rows[heads]]), at
 
 
 def _listed(evidence: Evidence, level: int) -> tuple[_Moves, _Moves]:
-    category, searches = _categories(evidence, level), evidence.searches
-    heads = np.flatnonzero(searches.head == np.arange(searches.head.size))
-    heads = heads[np.argsort(searches.entered[heads])]
+    cut, searches = _categories(evidence, level), evidence.searches
+    user, category, moment = _came(evidence, cut)
     gone = evidence.traced.filter(pl.col("place") >= 0).select(*_GONE).collect()
     place = gone["place"].to_numpy()
     gone = gone.filter(pl.Series(searches.head[place] == place)).sort("released_after")
     place = gone["place"].to_numpy()
-    parts = [(evidence.asked["user"][heads], category[heads]), (gone["user"], category[place])]
+    parts = [(user, category), (gone["user"], cut.rows[place])]
     pair = _pairs(pl.concat([_both(*part) for part in parts]))
     at = gone["released_after"].cast(pl.Int64).to_numpy()
+    nowhere, rows = np.full(category.size, -1), gone["released_row"].to_numpy()
     return (
-        _Moves(parts[0][1], pair[: heads.size], searches.entered[heads], heads),
-        _Moves(parts[1][1], pair[heads.size :], at, gone["released_row"].to_numpy()),
+        _Moves(category, pair[: category.size], moment, nowhere, user.to_numpy()),
+        _Moves(parts[1][1], pair[category.size :], at, rows, gone["user"].to_numpy()),
     )
+
+
+def remaining(evidence: Evidence, level: Any, leftover: str) -> pl.DataFrame:
+    """Give the labels that wait at the end, by user and category: what the next part of a stream begins with.
+
+    Labels that were dropped count as waiting, since nothing tells which they were.
+    """
+    depth = _depth(level, leftover)
+    came, left = _moves(evidence, depth)
+    pairs = 1 + max(int(moves.pair.max(initial=0)) for moves in (came, left))
+    many = np.bincount(came.pair, minlength=pairs) - np.bincount(left.pair, minlength=pairs)
+    names = _categories(evidence, depth).names
+    known = pl.DataFrame({"user": came.user, "category": names.gather(came.category - 1), "pair": came.pair})
+    one = known.unique("pair")
+    one = one.with_columns(many=pl.Series(np.maximum(many, 0)[one["pair"].to_numpy()]))
+    if evidence.erased is not None:
+        one = one.join(evidence.erased.select("user").collect(), on="user", how="anti")
+    return one.select(pl.col("user", "category").repeat_by("many").explode()).drop_nulls("user")
 
 
 def _both(user: pl.Series, category: IntArray) -> pl.Series:
@@ -93,15 +145,30 @@ def _crowd(k: int, level: int, evidence: Evidence) -> str:
     if evidence.earlier:
         raise NotCheckable("an earlier method may have dropped records, and nothing tells which arrived")
     came, left = _moves(evidence, level)
-    bad, overdrawn = too_few(came[:3], left[:3], k)
+    bad, overdrawn = too_few(came[:3], left[:3], k, _erasures(evidence, came))
     if overdrawn:
         return "a label left more often than its user had come"
     rows = pl.LazyFrame({"released_row": left.row[bad]})
     return faults(rows, f"left while {k} users or fewer were present")
 
 
+def _erasures(evidence: Evidence, came: _Moves) -> tuple[IntArray, IntArray, IntArray]:
+    """List whose tokens were taken out of which categories, and when, in order of the moment."""
+    moves = pl.DataFrame({"category": came.category, "pair": came.pair, "user": came.user}).cast(pl.Int64)
+    if evidence.erased is None:
+        gone = moves.clear().rename({"user": "erased_after"})
+    else:
+        gone = moves.join(evidence.erased.collect(), on="user").unique(["category", "pair"])
+    category, pair, at = (
+        gone.sort("erased_after")[n].to_numpy() for n in ("category", "pair", "erased_after")
+    )
+    return category, pair, at
+
+
 def _conserved(level: int, evidence: Evidence) -> str:
-    """Check that no label leaves a category more often than its user came there."""
+    """Check that no label leaves a category more often than its user came there, and none that was erased."""
+    if late := shown_after_erasure(evidence):
+        return late
     came, left = _moves(evidence, level)
     pairs = 1 + max(int(moves.pair.max(initial=0)) for moves in (came, left))
     torn = np.count_nonzero(np.bincount(came.pair, minlength=pairs) < np.bincount(left.pair, minlength=pairs))
@@ -110,10 +177,15 @@ def _conserved(level: int, evidence: Evidence) -> str:
 
 def audits(k: int, level: Any, leftover: str) -> tuple[Audit, ...]:
     """Give the audits of `swap`; where records may move up, what holds for their whole topic."""
-    depth = 1 if level == "auto" or leftover == "rollup" else int(level)
-    return (
-        Audit("no record left under its own user", _never_own, True),
-        Audit(f"more than {k} users were present at each release", lambda e: _crowd(k, depth, e), True),
-        Audit("users per category are conserved", lambda e: _conserved(depth, e), True),
-        Audit("all rows of one search carry one label", one_label, True),
+    depth = _depth(level, leftover)
+    tests: tuple[tuple[str, Callable[[Evidence], str]], ...] = (
+        ("no record left under its own user", _never_own),
+        (f"more than {k} users were present at each release", lambda e: _crowd(k, depth, e)),
+        ("users per category are conserved", lambda e: _conserved(depth, e)),
+        ("all rows of one search carry one label", one_label),
     )
+    return tuple(Audit(check, test, needs_truth=True, on_parts=True) for check, test in tests)
+
+
+def _depth(level: Any, leftover: str) -> int:
+    return 1 if level == "auto" or leftover == "rollup" else int(level)

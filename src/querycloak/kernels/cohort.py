@@ -1,6 +1,10 @@
 """Cohorts on integers: who sits where, which records wait for the seats to fill, and whose label is drawn.
 
 A cohort's number is formed[s] * shards + s: the shard it belongs to, and how many were full before it.
+
+A seat whose user was erased is a gap. `gaps` holds (cohort, place) of each gap, shard after shard and the
+oldest first; for each shard its next gap and the end of its gaps; for each cohort how many of its seats are
+gaps, and its generation: how often it was whole again.
 """
 
 from __future__ import annotations
@@ -13,8 +17,10 @@ from querycloak.kernels.siphash import siphash
 
 #: The purpose of the draws of labels.
 LABEL = np.uint64(1)
-#: Marks a user who has no seat yet.
-NOWHERE = -1
+#: Marks a user who has no seat yet, and a seat that has no user any more.
+NOWHERE = NOBODY = -1
+#: What `full` says of a cohort that was full and misses somebody; 1: full; 0: not yet.
+BROKEN = -1
 
 
 @njit(inline="always")
@@ -29,13 +35,32 @@ def _sit(u, c, k, cohort_of, size, members, start, ends):  # type: ignore[no-unt
 
 
 @njit(cache=True, nogil=True)
-def by_arrival(user, shard_of, k, shards, formed, cohort_of, size, members, start, ends):  # type: ignore[no-untyped-def]
+def fill_gap(u, s, cohort_of, members, start, gaps):  # type: ignore[no-untyped-def]
+    """Give a user the oldest gap of a shard; give the cohort if that makes it whole again, or -1."""
+    seats, coming, _, missing, generation = gaps
+    c, place = seats[coming[s]]
+    coming[s] += 1
+    members[start[c] + place] = u
+    cohort_of[u] = c
+    missing[c] -= 1
+    if missing[c] > 0:
+        return -1
+    generation[c] += 1
+    return c
+
+
+@njit(cache=True, nogil=True)
+def by_arrival(user, shard_of, k, shards, formed, cohort_of, size, members, start, ends, gaps):  # type: ignore[no-untyped-def]
     """Give every new user the next seat of her shard; say which cohort each arrival completed, or -1."""
+    coming, last = gaps[1], gaps[2]
     completed = np.full(user.size, -1, np.int64)
     for i in range(user.size):
         u = user[i]
         if cohort_of[u] == NOWHERE:
             s = shard_of[u]
+            if coming[s] < last[s]:
+                completed[i] = fill_gap(u, s, cohort_of, members, start, gaps)
+                continue
             c = formed[s] * shards + s
             _sit(u, c, k, cohort_of, size, members, start, ends)
             if size[c] == k:
@@ -105,14 +130,35 @@ def _form(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def fits(u, c, size, members, start, profile):  # type: ignore[no-untyped-def]
+    """Say whether two topics at least meet in a cohort once a user has joined who is left of it."""
+    seats = members[start[c] : start[c] + size[c]]
+    return _topics_met(np.append(seats[seats != NOBODY], u), profile) >= 2
+
+
+@njit(cache=True, nogil=True)
+def _fill_from_pool(s, pool, entered, waiting, profile, cohort_of, size, members, start, gaps):  # type: ignore[no-untyped-def]
+    """Give a shard's oldest gap to the longest-waiting user who fits; say who, and what is whole by that."""
+    c = gaps[0][gaps[1][s], 0]
+    for j in range(waiting[s]):
+        u = pool[s, j]
+        if fits(u, c, size, members, start, profile):
+            waiting[s] -= 1
+            pool[s, j : waiting[s]] = pool[s, j + 1 : waiting[s] + 1].copy()
+            entered[s, j : waiting[s]] = entered[s, j + 1 : waiting[s] + 1].copy()
+            return u, fill_gap(u, s, cohort_of, members, start, gaps)
+    return NOBODY, -1
+
+
+@njit(cache=True, nogil=True)
 def by_likeness(  # type: ignore[no-untyped-def]
     user, topic, shard_of, k, shards, first, patience, weight, clock, born, pooled, pool, entered, waiting,
-    profile, count, rate, formed, cohort_of, size, members, start, ends,
+    profile, count, rate, formed, cohort_of, size, members, start, ends, gaps,
 ):  # fmt: skip
     """Let users wait until `first` searches tell what they are like, then seat like with like.
 
     A cohort forms when a shard's pool is full, or when someone in it has waited for more than `patience`
-    arrivals. Everything happens before any record of theirs has left.
+    arrivals. Everything happens before any record of theirs has left. A gap is filled first, one an arrival.
     """
     completed = np.full(user.size, -1, np.int64)
     for i in range(user.size):
@@ -130,6 +176,12 @@ def by_likeness(  # type: ignore[no-untyped-def]
             pool[s, waiting[s]], entered[s, waiting[s]] = u, clock[s]
             pooled[u] = 1
             waiting[s] += 1
+        if gaps[1][s] < gaps[2][s]:
+            seated, completed[i] = _fill_from_pool(
+                s, pool, entered, waiting, profile, cohort_of, size, members, start, gaps
+            )
+            if seated != NOBODY:
+                continue
         tired = waiting[s] >= k and clock[s] - entered[s, 0] > patience
         if waiting[s] == pool.shape[1] or tired:
             completed[i] = _form(
@@ -198,25 +250,35 @@ def release(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Let records of full cohorts go, chain the others to their users; write (slot, arrival), count them.
 
-    With a `newest` for each shard, a full cohort waits until the next one of its shard is full.
+    With a `newest` for each shard, a full cohort waits until the next one of its shard is full; one that
+    is whole again does not.
     """
     n = 0
     for i in range(user.size):
         c = cohort_of[user[i]]
-        if c >= 0 and full[c]:
+        if c >= 0 and full[c] > 0:
             out[n, 0], out[n, 1] = slot[i], i
             n += 1
         else:
             following[slot[i]] = head[user[i]]
             head[user[i]] = slot[i]
         done = completed[i]
-        if done >= 0 and newest.size:
+        if done >= 0 and newest.size and full[done] != BROKEN:
             shard = done % newest.size
             done, newest[shard] = newest[shard], done
         if done >= 0:
             full[done] = 1
             n = _free_cohort(done, i, n, size, members, start, head, following, out)
     return n
+
+
+@njit(cache=True, nogil=True)
+def chain(user, slot, head, following):  # type: ignore[no-untyped-def]
+    """Chain waiting records to their users anew, in this order."""
+    head[:] = -1
+    for i in range(user.size):
+        following[slot[i]] = head[user[i]]
+        head[user[i]] = slot[i]
 
 
 @njit(cache=True, nogil=True)

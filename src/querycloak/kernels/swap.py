@@ -30,6 +30,8 @@ RECORD, ORIGIN, TOKEN = range(3)
 POOL, RELEASES = range(2)
 #: Users are numbered below this, so that a category and a user make one key.
 MOST_USERS = 1 << 36
+#: A token whose user was erased is marked: this less the user.
+MARK = -2
 #: After so many rejected tokens the rest is counted through, which draws from the same distribution.
 _PATIENCE = 32
 #: How many releases the guard tries after each arrival.
@@ -200,6 +202,71 @@ def guarded(  # type: ignore[no-untyped-def]
             categories[c, HELD] -= 1
             ends[RELEASES] += 1
     return user.size
+
+
+@njit(cache=True, nogil=True)
+def _take_marked(c, distinct, tokens, pool, categories, out):  # type: ignore[no-untyped-def]
+    """Take out the records and tokens that are marked; give how many of both are left, and write records."""
+    start, records, entries = categories[c, START], categories[c, HELD], categories[c, HELD]
+    left, n = entries, 0
+    if distinct:
+        entries = categories[c, USERS]
+    for place in range(start + records - 1, start - 1, -1):
+        if pool[place, ORIGIN] < 0:
+            out[n] = pool[place, RECORD]
+            n, records = n + 1, records - 1
+            pool[place, RECORD], pool[place, ORIGIN] = (
+                pool[start + records, RECORD],
+                pool[start + records, ORIGIN],
+            )
+    for place in range(start + entries - 1, start - 1, -1):
+        if pool[place, TOKEN] < 0:
+            row = seat(tokens, c * MOST_USERS + MARK - pool[place, TOKEN])
+            count = tokens[row, 1] if distinct else np.int64(1)
+            if tokens[row, 1] == count:
+                unseat(tokens, row)
+                categories[c, USERS] -= 1
+            else:
+                tokens[row, 1] -= count
+            entries, left = entries - 1, left - count
+            pool[place, TOKEN] = pool[start + entries, TOKEN]
+    return n, records, left
+
+
+@njit(cache=True, nogil=True)
+def forget(k0, k1, distinct, touched, tokens, pool, categories, out):  # type: ignore[no-untyped-def]
+    """Take out what is marked in some categories, then of what there is more of, so many drawn by chance.
+
+    A marked record has an origin below 0, a marked token is `MARK` less its user. Records go to `out`: those
+    that were marked, then those that were drawn. Give how many of each there are, and how many tokens were
+    drawn.
+    """
+    n, surplus, lost = 0, 0, 0
+    drawn = np.empty(out.size, np.int64)
+    for c in touched:
+        found, records, left = _take_marked(c, distinct, tokens, pool, categories, out[n:])
+        n += found
+        start = categories[c, START]
+        while records > left:
+            place = start + high_below(_word(k0, k1, categories, c), records)
+            records -= 1
+            drawn[surplus] = pool[place, RECORD]
+            surplus += 1
+            pool[place, RECORD], pool[place, ORIGIN] = (
+                pool[start + records, RECORD],
+                pool[start + records, ORIGIN],
+            )
+        while left > records:
+            entries = categories[c, USERS] if distinct else left
+            place = start + low_below(_word(k0, k1, categories, c), entries)
+            left, lost = left - 1, lost + 1
+            gone = _one_less(c * MOST_USERS + pool[place, TOKEN], tokens)
+            categories[c, USERS] -= gone
+            if gone or not distinct:
+                pool[place, TOKEN] = pool[start + entries - 1, TOKEN]
+        categories[c, HELD] = records
+    out[n : n + surplus] = drawn[:surplus]
+    return n, surplus, lost
 
 
 @njit(cache=True, nogil=True)

@@ -68,6 +68,10 @@ class Spending:
                 hint="give the `--state` of the earlier release",
             )
 
+    def forget(self, users: IntArray) -> None:
+        """Forget what people have spent who never come back under these codes."""
+        self._before[users[users < self._before.size]] = 0
+
     def after(self, worst: float | None) -> float | None:
         """Give what anyone may have spent at most after a release that costs so much at worst."""
         if worst is None or self.everybody is None:

@@ -12,11 +12,11 @@ from querycloak import settings as declared
 from querycloak.dictionary import Texts
 from querycloak.errors import ParameterError
 from querycloak.guarantees import Guarantee
-from querycloak.guarantees.cohorts import audits
+from querycloak.guarantees.cohorts import GENERATIONS, audits
 from querycloak.kernels import cohort as kernel
 from querycloak.kernels.siphash import key_words
 from querycloak.keys import derive
-from querycloak.log import Batch, IntArray
+from querycloak.log import Batch, IntArray, is_same
 from querycloak.methods import times
 from querycloak.methods.holding import Held
 from querycloak.methods.labels import Labels, labels_setting
@@ -47,6 +47,9 @@ class Cohort(Protector):
     name = "cohort"
     needs = frozenset({"user", "query"})
     keeps_book = True
+    coded: ClassVar[dict[str, str]] = {
+        f"{part}_{column}": column for part in ("held", "parked") for column in ("query", "url", "category")
+    }
     exempt: ClassVar[dict[str, str]] = {
         "memory_stays_bounded": "the cohort book grows with the number of different users, by design"
     }
@@ -130,6 +133,7 @@ class Cohort(Protector):
         #: With `leftover=join`, the newest full cohort of each shard waits: who is left over may join it.
         self._last_full = np.full(settings.shards if settings.leftover == "join" else 0, kernel.NOWHERE)
         self._parked = Batch.empty(texts)
+        self.erases = not self._by_topic  # parked records have labels already, and those may be hers
 
     @classmethod
     def needs_for(cls, settings: declared.Settings) -> frozenset[str]:
@@ -188,9 +192,8 @@ class Cohort(Protector):
         """Seat new users; let go of every record whose cohort is full."""
         people, topic = self._people.of(batch)
         completed = self.seating.seat(people, topic)
-        self._records = np.bincount(people, minlength=self._records.size).astype(np.int64) + np.pad(
-            self._records, (0, max(0, int(people.max(initial=-1)) + 1 - self._records.size))
-        )
+        self._records = grown(self._records, self.seating.people)
+        np.add.at(self._records, people, 1)
         slots = self._held.add(batch)
         self._make_room(slots)
         out = np.empty((len(self._held), 2), np.int64)
@@ -216,6 +219,19 @@ class Cohort(Protector):
         moved = freed.replace(user=self._people.user_of(drawn))
         return times.apply(self.settings.time, self._labels.apply(moved))
 
+    def erase(self, users: IntArray, rows: IntArray) -> None:
+        """Drop what waits of theirs and empty their seats: a cohort holds until somebody new takes them."""
+        slots = self._waiting_slots()
+        stays = self.forget(self._held.look(slots), users, rows)
+        self._held.take(slots[~stays])
+        self._chain(slots[stays])
+        broken = self.seating.erase(users)
+        self._last_full[np.isin(self._last_full, broken)] = kernel.NOWHERE
+        self._records[users[users < self._records.size]] = 0
+
+    def _chain(self, slots: IntArray) -> None:
+        kernel.chain(self._people.of(self._held.look(slots))[0], slots, self._head, self._following)
+
     def label_of(self, users: IntArray) -> IntArray:
         """Give the label that stands for each user in what leaves."""
         return self._labels.of(users)
@@ -231,16 +247,24 @@ class Cohort(Protector):
         return released.replace(seq=np.full(len(released), self._last_seq())) if self._by_topic else released
 
     def _joined(self, last: IntArray) -> IntArray:
-        """Let everyone without a seat join the last full cohort of her shard, which nothing has left yet."""
+        """Let everyone without a seat fill one that is empty, or join the last full cohort of her shard.
+
+        Nothing has left that cohort yet. One that was full and misses somebody keeps its members.
+        """
         cohorts = np.concatenate([self._last_full[self._last_full >= 0], last])
-        newest = {int(cohort) % self.settings.shards: int(cohort) for cohort in np.sort(cohorts)}
-        seated = np.zeros(self.seating.people, bool)
-        for cohort in cohorts:
-            seated[self.seating.members_of(int(cohort))] = True
-        waiting = np.flatnonzero((self._head[: self.seating.people] >= 0) & ~seated)
-        self.seating.join_the_rest(waiting, newest)
+        fresh = np.sort(cohorts[self.seating.full[cohorts] == 0])
+        newest = {int(cohort) % self.settings.shards: int(cohort) for cohort in fresh}
+        whole = self.seating.fill(self._without_seat(cohorts))
+        self.seating.join_the_rest(self._without_seat(cohorts), newest)
         self._last_full[:] = kernel.NOWHERE
-        return cohorts
+        return np.concatenate([cohorts, whole])
+
+    def _without_seat(self, full: IntArray) -> IntArray:
+        """Give those with something to release who are neither in these cohorts nor in one that was full."""
+        waiting = np.flatnonzero(self._head[: self.seating.people] >= 0)
+        cohort = self.seating.cohort_of[waiting]
+        was_full = (cohort >= 0) & (self.seating.full[cohort] != 0)
+        return np.asarray(waiting[~was_full & ~np.isin(cohort, full)])
 
     def _last_seq(self) -> int:
         return int(self._parked.seq.max(initial=0))
@@ -269,10 +293,16 @@ class Cohort(Protector):
         return slots[np.argsort(self._held.look(slots).row)]
 
     def cohort_of(self, users: IntArray) -> tuple[IntArray, IntArray]:
-        """Give each user's cohort and how many seats it has, for the truth; -1 where a user is in none."""
-        known = np.append(self.seating.cohort_of, kernel.NOWHERE)
-        cohort = known[np.minimum(users, known.size - 1)]
-        return cohort, np.append(self.seating.size, 0)[cohort]
+        """Give each user's cohort and how many people it has, for the truth; -1 where a user is in none.
+
+        A cohort that is whole again after an erasure has other members, so it counts as another generation.
+        """
+        seats = self.seating
+        met = users < seats.cohort_of.size
+        cohort = np.full(users.size, kernel.NOWHERE)
+        cohort[met] = seats.cohort_of[users[met]]
+        name = np.where(cohort >= 0, cohort + np.append(seats.generation, 0)[cohort] * GENERATIONS, cohort)
+        return name, np.append(seats.size - seats.missing, 0)[cohort]
 
     def check_people(self, people: int) -> None:
         """Refuse a k that so many people cannot fill."""
@@ -287,6 +317,7 @@ class Cohort(Protector):
     def facts(self) -> dict[str, Any]:
         """State how unequal the members of a cohort are: that is what labels cannot hide."""
         cohort, person = self.seating.book()
+        cohort, person = cohort[person >= 0], person[person >= 0]
         records = grown(self._records, self.seating.people)[person].astype(np.float64)
         present = np.bincount(cohort, records) > 0  # members of earlier releases may all be absent
         keep = (self.seating.full[cohort] > 0) & present[cohort]
@@ -307,7 +338,10 @@ class Cohort(Protector):
         }
 
     def book(self) -> pl.DataFrame:
-        """Give the cohort book by name, to be kept with the state of a source. Guard it like the log."""
+        """Give the cohort book by name, to be kept with the state of a source. Guard it like the log.
+
+        A seat whose user was erased is there without a user, so that the next release fills it first.
+        """
         cohort, person = self.seating.book()
         return pl.DataFrame({"cohort": cohort, "user": self.texts.user.decode(person)})
 
@@ -315,7 +349,7 @@ class Cohort(Protector):
         """Carry on with the cohorts of earlier releases of the same source."""
         people = self.texts.user.encode(book["user"])
         self.seating.load(book["cohort"].to_numpy(), people)
-        return people
+        return people[people >= 0]
 
     def snapshot(self) -> State:
         """Give the book, what waits, and how many records each person has."""
@@ -342,10 +376,7 @@ class Cohort(Protector):
         self.seating.full[self._last_full[self._last_full >= 0]] = 0
         self._head = np.empty(0, np.int64)
         self._make_room(slots)
-        for slot, person in zip(
-            slots.tolist(), self._people.of(self._held.look(slots))[0].tolist(), strict=True
-        ):
-            self._following[slot], self._head[person] = self._head[person], slot
+        self._chain(slots)
         self._restore_dropped(state)
 
 
@@ -359,7 +390,11 @@ class People:
 
     def of(self, batch: Batch) -> tuple[IntArray, IntArray]:
         """Give each record's person and topic."""
-        topic = self._topics(self._texts.category.at_level(batch.category, 1))
+        unread = is_same(batch.category) and not (batch.category >= 0).any()
+        if unread:
+            topic = np.zeros(len(batch), np.int64)
+        else:
+            topic = self._topics(self._texts.category.at_level(batch.category, 1))
         if not self._by_topic:
             return batch.user, topic
         keys = batch.user * (1 << 20) + topic

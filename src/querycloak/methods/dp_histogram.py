@@ -71,6 +71,7 @@ class DpHistogram(Protector):
     wants_alone = True
     extra = "dp"
     table = True
+    streams = False
     exempt: ClassVar[dict[str, str]] = {}
 
     @dataclass(frozen=True, kw_only=True)
@@ -120,7 +121,7 @@ class DpHistogram(Protector):
         self._spending = Spending(settings.budget, texts.user)
         self._used = np.zeros(0, np.int64)  # by user code: phrases that count so far
         self._met = np.zeros(0, np.bool_)
-        self._cells = np.zeros((3, 0), np.int64)  # a user (or 0), a concept, and how often
+        self._cells = np.zeros((3, 0), np.int64)  # a user, a concept, and how often
         self._result: pl.DataFrame | None = None
 
     @classmethod
@@ -186,8 +187,7 @@ class DpHistogram(Protector):
         self.drop(batch.row[~taken], BEYOND)
         self.drop(batch.row[taken], COUNTED)
         slots = self._reader.slots(batch.query[taken])
-        who = batch.user[taken][slots.record] if self.settings.by == "history" else slots.record * 0
-        self._add(who, slots.concept)
+        self._add(batch.user[taken][slots.record], slots.concept)
         return Batch.empty(self.texts)
 
     def _add(self, who: IntArray, concept: IntArray) -> None:
@@ -252,7 +252,8 @@ class DpHistogram(Protector):
         wanted = self._field.topics.of[concept] if self.settings.bins == "topics" else concept
         place = np.minimum(np.searchsorted(number, wanted), number.size - 1)
         known = number[place] == wanted
-        cell = np.searchsorted(owners, who[known]) * number.size + place[known]
+        owner = np.searchsorted(owners, who[known]) if self.settings.by == "history" else 0
+        cell = owner * number.size + place[known]
         table = np.bincount(cell, count[known], minlength=owners.size * number.size)
         return table.astype(np.int64).reshape(owners.size, number.size)
 
@@ -291,6 +292,14 @@ class DpHistogram(Protector):
         """Carry on with what earlier releases spent."""
         self._spending.open(book)
         return np.empty(0, np.int64)
+
+    def erase(self, users: IntArray, rows: IntArray) -> None:
+        """Count as if they had never been here."""
+        self._grow(users)
+        self._used[users] = 0
+        self._met[users] = False
+        self._cells = self._cells[:, ~np.isin(self._cells[0], users)]
+        self._spending.forget(users)
 
     def snapshot(self) -> State:
         """Give the exact counts so far."""

@@ -190,6 +190,7 @@ class DpSemantic(Protector):
         self._draws = np.zeros(0, np.int64)  # by user code
         self._amount = np.zeros(0)  # by user code: spent in this release
         self._held = Batch.empty(texts)
+        self.streams = not self._waits
 
     @classmethod
     def examples(cls) -> list[declared.Settings]:
@@ -409,6 +410,14 @@ class DpSemantic(Protector):
     def label_of(self, users: IntArray) -> IntArray:
         """Give the label that stands for each user in what leaves."""
         return self._labels.of(users)
+
+    def erase(self, users: IntArray, rows: IntArray) -> None:
+        """Drop what is held of theirs, and forget what they have spent: nobody will spend in their name."""
+        self._held = self._held[self.forget(self._held, users, rows)]
+        self._grow(users)
+        self._draws[users] = 0
+        self._amount[users] = 0
+        self._spending.forget(users)
 
     def snapshot(self) -> State:
         """Give the held records and what everyone has drawn."""

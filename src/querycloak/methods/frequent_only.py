@@ -34,6 +34,11 @@ class FrequentOnly(Protector):
     name = "frequent-only"
     reads = frozenset({"user", "query"})
     empties = frozenset({"user"})
+    coded: ClassVar[dict[str, str]] = {
+        **Protector.coded,
+        "queries_first": "query",
+        "pairs_first": "query",
+    }
     exempt: ClassVar[dict[str, str]] = {
         "memory_stays_bounded": "a rare query may become frequent at any later time, so it has to be held"
     }
@@ -93,6 +98,23 @@ class FrequentOnly(Protector):
         self._held = Batch.empty(self.texts)
         return self._held
 
+    def erase(self, users: IntArray, rows: IntArray) -> None:
+        """Count without them; a query of which fewer than k people are known then waits for others again.
+
+        Of a query that was frequent enough only its first k people are known. What has left stays out.
+        """
+        stays = self.forget(self._held, users, rows)
+        gone, self._held = self._held[~stays], self._held[stays]
+        lost = np.setdiff1d(_asked(gone.query, gone.user), _asked(self._held.query, self._held.user))
+        pairs, queries = self._pairs.items(), self._queries.items()
+        asks = ~np.isin(pairs["second"], users) & ~np.isin(_asked(pairs["first"], pairs["second"]), lost)
+        place = np.searchsorted(queries["first"], pairs["first"][asks])
+        people = np.bincount(place, minlength=queries["first"].size)
+        still_open = (queries["value"] < 0) & (people >= self.settings.k)
+        value = np.where(still_open, queries["value"], people)[people > 0]
+        self._pairs = PairTable.of(*(pairs[part][asks] for part in ("first", "second", "value")))
+        self._queries = PairTable.of(queries["first"][people > 0], queries["second"][people > 0], value)
+
     def snapshot(self) -> State:
         """Give the counts and the held records."""
         held = {f"held_{name}": array for name, array in self._held.arrays().items()}
@@ -107,3 +129,8 @@ class FrequentOnly(Protector):
         self._queries = PairTable.of(*(state[f"queries_{part}"] for part in parts))
         self._pairs = PairTable.of(*(state[f"pairs_{part}"] for part in parts))
         self._restore_dropped(state)
+
+
+def _asked(query: IntArray, user: IntArray) -> IntArray:
+    """Make one number of a query and a user."""
+    return (query << 32) + user

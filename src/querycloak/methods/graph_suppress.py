@@ -50,6 +50,7 @@ class GraphSuppress(Protector):
     """
 
     name = "graph-suppress"
+    streams = False
     reads = frozenset({"user", "query", "url"})
     needs = frozenset({"user", "query", "url"})
     per_row = True  # a search may have several clicks, and each counts
@@ -177,6 +178,10 @@ class GraphSuppress(Protector):
     def label_of(self, users: IntArray) -> IntArray:
         """Give the label that stands for each user in what leaves."""
         return self._labels.of(users)
+
+    def erase(self, users: IntArray, rows: IntArray) -> None:
+        """Drop what is held of theirs: the others' records are worked out without it."""
+        self._held = self._held[self.forget(self._held, users, rows)]
 
     def snapshot(self) -> State:
         """Give the held records."""

@@ -166,6 +166,7 @@ class Km(Protector):
         self._held = Batch.empty(texts)
         self._gone = np.zeros(0, np.int64)  # by term: how often it was deleted where k people had it
         self._open: int | None = None  # the window that records are gathered for
+        self.streams = settings.window != "none"
 
     @classmethod
     def examples(cls) -> list[declared.Settings]:
@@ -352,6 +353,10 @@ class Km(Protector):
     def label_of(self, users: IntArray) -> IntArray:
         """Give the label that stands for each user in what leaves; a split person has several."""
         return users if self.has_parts else self._labels.of(users)
+
+    def erase(self, users: IntArray, rows: IntArray) -> None:
+        """Drop what is held of theirs: the others' records are worked out without it."""
+        self._held = self._held[self.forget(self._held, users, rows)]
 
     def snapshot(self) -> State:
         """Give the held records and the open window."""

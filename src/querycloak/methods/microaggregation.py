@@ -73,6 +73,7 @@ class Microaggregation(Protector):
 
     wants_people = True
     makes_rows = True
+    streams = False
     needs = frozenset({"user", "query"})
     rewrites = frozenset({"user", "query", "time", "rank", "url", "category"})
     exempt: ClassVar[dict[str, str]] = {
@@ -226,6 +227,10 @@ class Microaggregation(Protector):
     @abstractmethod
     def _represented(self, theirs: Batch, members: IntArray) -> Representative:
         """Make the records that stand for all members of a group, from their own."""
+
+    def erase(self, users: IntArray, rows: IntArray) -> None:
+        """Drop what is held of theirs: the others' records are worked out without it."""
+        self._held = self._held[self.forget(self._held, users, rows)]
 
     def snapshot(self) -> State:
         """Give the held records."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from querycloak.kernels import cohort as kernel
 from querycloak.log import IntArray
+from querycloak.methods.vacancies import Vacancies
 from querycloak.protector import State
 
 #: The sixteen topics of the default taxonomy; those of another one share the numbers behind them.
@@ -59,6 +60,15 @@ class Seating(ABC):
         self.start = np.empty(0, np.int64)
         self.members = np.empty(0, np.int64)
         self.ends = np.zeros(1, np.int64)
+        #: By cohort: seats whose people were erased, and how often it was whole again.
+        self.missing = np.empty(0, np.int64)
+        self.generation = np.empty(0, np.int64)
+        self._vacancies = Vacancies(shards)
+
+    @property
+    def gaps(self) -> tuple[Any, ...]:
+        """Give what kernels know of empty seats."""
+        return *self._vacancies.arrays, self.missing, self.generation
 
     @property
     def seats(self) -> tuple[Any, Any, Any, Any, Any, Any]:
@@ -70,12 +80,17 @@ class Seating(ABC):
         known, self.people = self.people, max(self.people, int(people.max(initial=-1)) + 1)
         self.cohort_of = grown(self.cohort_of, self.people, kernel.NOWHERE)
         self.shard_of = grown(self.shard_of, self.people)
-        if self.people > known:
-            self.shard_of[known : self.people] = self._shard(np.arange(known, self.people))
+        if self.people == known:
+            return
+        self.shard_of[known : self.people] = self._shard(np.arange(known, self.people))
         most = int(np.bincount(self.shard_of[: self.people], minlength=self.shards).max(initial=0))
         cohorts = (int(self.formed.max(initial=0)) + most // self.k + 2) * self.shards
-        self.size, self.full, self.start = (grown(a, cohorts) for a in (self.size, self.full, self.start))
+        self._make_room(cohorts)
         self.members = grown(self.members, int(self.ends[0]) + self.people + self.k * self.shards)
+
+    def _make_room(self, cohorts: int) -> None:
+        for name in ("size", "full", "start", "missing", "generation"):
+            setattr(self, name, grown(getattr(self, name), cohorts))
 
     @abstractmethod
     def seat(self, people: IntArray, topic: IntArray) -> IntArray:
@@ -91,11 +106,58 @@ class Seating(ABC):
         people: IntArray = self.members[start : start + int(self.size[cohort])]
         return people
 
+    def erase(self, people: IntArray) -> IntArray:
+        """Empty the seats of people who never return; give the cohorts that hold until they are filled."""
+        seats = []
+        for person in people[people < self.people].tolist():
+            cohort = int(self.cohort_of[person])
+            if cohort < 0:
+                continue
+            if self.size[cohort] < self.k:
+                self._stand_up(person)
+                continue
+            place = int(np.flatnonzero(self.members_of(cohort) == person)[0])
+            self.members[self.start[cohort] + place] = kernel.NOBODY
+            self.cohort_of[person], self.full[cohort] = kernel.NOWHERE, kernel.BROKEN
+            self.missing[cohort] += 1
+            seats.append((cohort, place))
+        self._vacancies.add(np.array(seats, np.int64).reshape(-1, 2))
+        return np.unique([cohort for cohort, _ in seats]).astype(np.int64)
+
+    def _stand_up(self, person: int) -> None:
+        """Free the seat of somebody in a cohort from which nothing has left: those behind her move up."""
+        cohort = int(self.cohort_of[person])
+        others = self.members_of(cohort)
+        others = others[others != person]
+        self.size[cohort] = others.size
+        self.members[self.start[cohort] : self.start[cohort] + others.size] = others
+        self.cohort_of[person] = kernel.NOWHERE
+
+    def fill(self, people: IntArray) -> IntArray:
+        """At the end let people take the empty seats of their shards; give what is whole again."""
+        whole = []
+        for person in people.tolist():
+            shard = int(self.shard_of[person])
+            cohort = self._vacancies.next_of(shard)
+            if cohort is not None and self._fits(person, cohort):
+                if self.cohort_of[person] >= 0:
+                    self._stand_up(person)
+                whole.append(
+                    kernel.fill_gap(person, shard, self.cohort_of, self.members, self.start, self.gaps)
+                )
+        return np.array([cohort for cohort in whole if cohort >= 0], np.int64)
+
+    def _fits(self, person: int, cohort: int) -> bool:
+        """Say whether a person may take a seat of a cohort that others have formed."""
+        return True
+
     def join_the_rest(self, people: IntArray, newest: dict[int, int]) -> None:
         """Append people to the newest cohort of their shard, where there is one."""
         for person in people.tolist():
             cohort = newest.get(int(self.shard_of[person]))
             if cohort is not None:
+                if self.cohort_of[person] >= 0:
+                    self._stand_up(person)
                 self._append(person, cohort)
 
     def _append(self, person: int, cohort: int) -> None:
@@ -113,32 +175,48 @@ class Seating(ABC):
         return np.flatnonzero(self.full)
 
     def book(self) -> tuple[IntArray, IntArray]:
-        """Give (cohort, person) of every seat that is taken, cohort by cohort, in the order of seats."""
+        """Give (cohort, person) of every seat, cohort by cohort, in the order of seats; nobody is -1."""
         numbers = np.flatnonzero(self.size)
         sizes = self.size[numbers]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return np.repeat(numbers, sizes), self.members[np.repeat(self.start[numbers], sizes) + within]
 
     def load(self, cohort: IntArray, person: IntArray) -> None:
-        """Take over a book: full cohorts stay full, open ones stay open."""
+        """Take over a book: full cohorts stay full, open ones stay open, empty seats stay empty."""
         self._meet(person)
         highest = int(cohort.max(initial=-1)) + 1
-        self.size, self.full, self.start = (grown(a, highest) for a in (self.size, self.full, self.start))
+        self._make_room(highest)
         self.members = grown(self.members, int(cohort.size) + self.k * (highest + self.shards))
         numbers, first, sizes = np.unique(cohort, return_index=True, return_counts=True)
         for number, begin, size in zip(numbers.tolist(), first.tolist(), sizes.tolist(), strict=True):
             self.start[number], self.size[number] = self.ends[0], size
             self.members[self.ends[0] : self.ends[0] + size] = person[begin : begin + size]
             self.ends[0] += max(size, self.k)
-        self.cohort_of[person] = cohort
-        self.full[numbers[sizes >= self.k]] = 1
+        self.cohort_of[person[person >= 0]] = cohort[person >= 0]
         done = numbers[sizes >= self.k]
+        self.full[done] = 1
+        self._empty(numbers, first, cohort, person)
         self.formed = np.bincount(done % self.shards, minlength=self.shards).astype(np.int64)
+
+    def _empty(self, numbers: IntArray, first: IntArray, cohort: IntArray, person: IntArray) -> None:
+        """Note which seats of a book are empty: those of the oldest cohorts count as the oldest."""
+        nobody = np.flatnonzero(person == kernel.NOBODY)
+        place = nobody - first[np.searchsorted(numbers, cohort[nobody])]
+        self._vacancies.replace(np.column_stack([cohort[nobody], place]))
+        np.add.at(self.missing, cohort[nobody], 1)
+        self.full[cohort[nobody]] = kernel.BROKEN
 
     def snapshot(self) -> State:
         """Give the book as arrays."""
         cohort, person = self.book()
-        return {"book_cohort": cohort, "book_person": person, "book_people": np.array([self.people])}
+        changed = np.flatnonzero(self.generation)
+        return {
+            "book_cohort": cohort,
+            "book_person": person,
+            "book_people": np.array([self.people]),
+            "book_empty": self._vacancies.listed(),
+            "book_generations": np.column_stack([changed, self.generation[changed]]),
+        }
 
     def restore(self, state: State) -> None:
         """Carry on from a snapshot."""
@@ -146,6 +224,9 @@ class Seating(ABC):
         if people:
             self._meet(np.array([people - 1]))
         self.load(state["book_cohort"], state["book_person"])
+        self._vacancies.replace(state["book_empty"])  # in order of age, which a book does not tell
+        changed, generation = state["book_generations"].T
+        self.generation[changed] = generation
 
 
 class ByArrival(Seating):
@@ -159,7 +240,7 @@ class ByArrival(Seating):
         self._meet(people)
         completed: IntArray = kernel.by_arrival(
             people, self.shard_of, self.k, self.shards, self.formed, self.cohort_of, self.size, self.members,
-            self.start, self.ends,
+            self.start, self.ends, self.gaps,
         )  # fmt: skip
         return completed
 
@@ -192,13 +273,36 @@ class ByLikeness(Seating):
             people, topic, self.shard_of, self.k, self.shards, self._first,
             self._patience, VOLUME_WEIGHT, self._clock, self._born, self._pooled, self._pool, self._entered,
             self._waiting, self._profile, self._count, self._rate, self.formed, self.cohort_of, self.size,
-            self.members, self.start, self.ends,
+            self.members, self.start, self.ends, self.gaps,
         )  # fmt: skip
         return completed
 
+    def _fits(self, person: int, cohort: int) -> bool:
+        return bool(kernel.fits(person, cohort, self.size, self.members, self.start, self._profile))
+
+    def erase(self, people: IntArray) -> IntArray:
+        """Empty their seats, or their places in the pool; what they are like is forgotten."""
+        broken = super().erase(people)
+        people = people[people < self.people]
+        for shard in range(self.shards):
+            n = int(self._waiting[shard])
+            stays = np.flatnonzero(~np.isin(self._pool[shard, :n], people))
+            for line in (self._pool[shard], self._entered[shard]):
+                line[: stays.size] = line[stays]
+                line[stays.size :] = 0
+            self._waiting[shard] = stays.size
+        for name in ("_profile", "_count", "_born", "_pooled", "_rate"):
+            getattr(self, name)[people] = 0
+        return broken
+
+    def _unseated(self) -> IntArray:
+        return np.flatnonzero((self.cohort_of[: self.people] < 0) & (self._count[: self.people] > 0))
+
     def finish(self) -> IntArray:
-        """Seat everyone who is left: those with the same favourite topics and volume side by side."""
-        people = np.flatnonzero((self.cohort_of[: self.people] < 0) & (self._count[: self.people] > 0))
+        """Fill empty seats, then seat everyone who is left: those alike in topics and volume side by side."""
+        people = self._unseated()
+        whole = self.fill(people[np.argsort(self._born[people], kind="stable")])
+        people = self._unseated()
         count, age = self._count[people], self._clock[self.shard_of[people]] - self._born[people]
         self._rate[people] = np.log2(count / (age + count))
         share = self._profile[people] / np.maximum(count, 1)[:, None]
@@ -210,7 +314,7 @@ class ByLikeness(Seating):
             self._waiting, self._profile, self._count, self._rate, self.formed, self.cohort_of, self.size,
             self.members, self.start, self.ends,
         )  # fmt: skip
-        return completed
+        return np.concatenate([whole, completed])
 
     def snapshot(self) -> State:
         """Give the book and what is known of those who wait."""

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from querycloak import settings as declared
 from querycloak.dictionary import Texts
 from querycloak.errors import ParameterError
 from querycloak.guarantees import Guarantee
-from querycloak.guarantees.swapping import audits
+from querycloak.guarantees.swapping import audits, remaining
 from querycloak.kernels import swap as kernel
 from querycloak.kernels.siphash import key_words
 from querycloak.kernels.tables import CountTable
@@ -24,12 +25,14 @@ from querycloak.methods.holding import Held
 from querycloak.methods.labels import Labels, labels_setting
 from querycloak.methods.seating import grown
 from querycloak.methods.swap_parts import Categories, Guard
-from querycloak.protector import Protector, State
+from querycloak.protector import ERASED, UNDER_ERASED_LABEL, Protector, State
 from querycloak.settings import setting
 
+Mask = npt.NDArray[np.bool_]
 DEEPEST = 13  # levels of a category path
 GUARDED_CHUNK = 32  # fewer, since what the guard may have to remember grows with each
 CHUNK = 1 << 12  # arrivals taken at once, so that the table of tokens stays in the cache
+SURPLUS = "dropped to stay balanced after an erasure"
 
 
 class Swap(Protector):
@@ -127,7 +130,10 @@ class Swap(Protector):
         self._pool = np.empty((1024, 3), np.int64)
         self._free = np.full(48, NOTHING, np.int64)
         self._ends = np.zeros(2, np.int64)
-        self._guard = Guard(self._limit) if settings.guard != "off" else None
+        #: Tokens that were dropped to stay balanced after erasures: so often fewer do their users' ids leave.
+        self.tokens_dropped = 0
+        texts_key = derive(key, "guarded texts")
+        self._guard = Guard(self._limit, texts.query, texts_key) if settings.guard != "off" else None
         if self._guard is not None:
             self.reads = self.reads | {"query"}
 
@@ -164,6 +170,7 @@ class Swap(Protector):
                 f"{k} accounts of one attacker in one category",
             ),
             audits=audits(k, self.settings.level, self.settings.leftover),
+            remaining=lambda e: remaining(e, self.settings.level, self.settings.leftover),
             facts={"claimed_by_the_paper": f"at most 1/{k} per record; measured attacks exceed it"},
         )
 
@@ -218,9 +225,10 @@ class Swap(Protector):
         assert self._guard is not None
         self._tokens.reserve(len(batch))
         crowd = int(self._numbers.table[:, kernel.HELD].max(initial=0)) + len(batch)
-        self._guard.make_room(batch.query, kernel.TRIES * len(batch) * crowd)
+        self._guard.meet(batch.query, slots)
+        self._guard.make_room(kernel.TRIES * len(batch) * crowd)
         start = (self.k, *self._words, self._guard.limit)
-        arrivals = (category, batch.user, slots, self._held.column("query"))
+        arrivals = (category, batch.user, slots, self._guard.text_of)
         released = self._run(kernel.guarded, start, arrivals, self._guard.arrays)
         released[:, 2] = batch.seq[released[:, 2]]
         return released
@@ -253,6 +261,47 @@ class Swap(Protector):
     def label_of(self, users: IntArray) -> IntArray:
         """Give the label that stands for each user in what leaves."""
         return self._labels.of(users)
+
+    def erase(self, users: IntArray, rows: IntArray) -> None:
+        """Take their records and tokens out of every category, and what one bag then has more than the other.
+
+        Records and tokens must be equally many, so that users per category stay conserved. Which of the
+        others' go, the category's own draws decide.
+        """
+        places = self._stretches()
+        held, token = self._pool[places], self._pool[places, kernel.TOKEN]
+        own = np.isin(self._held.look(held[:, kernel.RECORD]).row, rows)
+        marked = own | np.isin(held[:, kernel.ORIGIN], users)
+        theirs = np.isin(token, users) & self._is_token(places)
+        self._pool[places[marked], kernel.ORIGIN] = NOTHING
+        self._pool[places[theirs], kernel.TOKEN] = kernel.MARK - token[theirs]
+        sizes = self._numbers.table[: len(self._numbers), kernel.HELD]
+        touched = np.unique(np.repeat(np.arange(sizes.size), sizes)[marked | theirs])
+        self._rebalance(touched, held[own, kernel.RECORD], len(places))
+        if self._guard is not None:
+            self._guard.forget(users)
+
+    def _is_token(self, places: IntArray) -> Mask:
+        """Say which places hold a token: with `draw=distinct` a user has one place for all of hers."""
+        if self.settings.draw != "distinct":
+            return np.ones(places.size, np.bool_)
+        table = self._numbers.table[: len(self._numbers)]
+        sizes, users = table[:, kernel.HELD], table[:, kernel.USERS]
+        return np.asarray(places - np.repeat(table[:, kernel.START], sizes) < np.repeat(users, sizes))
+
+    def _rebalance(self, touched: IntArray, own: IntArray, held: int) -> None:
+        out = np.empty(held, np.int64)
+        state = (self._tokens.cells, self._pool, self._numbers.table, out)
+        distinct = self.settings.draw == "distinct"
+        n, surplus, lost = kernel.forget(*self._words, distinct, touched, *state)
+        hers = np.isin(out[:n], own)
+        for slots, reason in (
+            (out[:n][hers], ERASED),
+            (out[:n][~hers], UNDER_ERASED_LABEL),
+            (out[n : n + surplus], SURPLUS),
+        ):
+            self.drop(self._held.take(slots).row, reason)
+        self.tokens_dropped += lost
 
     def close(self) -> Batch:
         """Try the parents of what is left, if asked to; drop the rest."""
@@ -294,18 +343,20 @@ class Swap(Protector):
         levels = np.array(sorted(self.levels.items()), np.int64).reshape(-1, 2)
         parts = {"pool": pool[:, 1:], "categories": table, "tokens": self._tokens.items(), "levels": levels}
         watch = self._guard.snapshot() if self._guard is not None else {}
-        counters = {"k": np.array([self.k])} | self._snapshot_dropped()
-        return state | parts | watch | counters | self._numbers.snapshot()
+        counters = {"k": np.array([self.k]), "tokens_dropped": np.array([self.tokens_dropped])}
+        counters |= self._snapshot_dropped()
+        return state | parts | watch | counters
 
     def restore(self, state: State) -> None:
         """Carry on from a snapshot."""
         slots = self._held.restore(state)
-        self.k = int(state["k"][0])
+        self.k, self.tokens_dropped = int(state["k"][0]), int(state["tokens_dropped"][0])
         self.levels = Counter(dict(state["levels"].tolist()))
         self._tokens = CountTable.of(state["tokens"])
-        self._numbers.restore(state)
+        self._numbers.restore(state["categories"])
         if self._guard is not None:
             self._guard.restore(state)
+            self._guard.meet(self._held.look(slots).query, slots)
         self._lay_out(np.column_stack([slots, state["pool"]]))
         self._restore_dropped(state)
 

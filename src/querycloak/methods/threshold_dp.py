@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from decimal import ROUND_UP, Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -86,6 +86,7 @@ class ThresholdDp(Protector):
     """
 
     name = "threshold-dp"
+    streams = False
     reads = frozenset({"user", "query"})
     wants_order = True
     wants_people = True
@@ -93,6 +94,7 @@ class ThresholdDp(Protector):
     book_name = "budget"
     own_noise = True
     extra = "dp"
+    coded: ClassVar[dict[str, str]] = {**Protector.coded, "counted_query": "query"}
 
     @dataclass(frozen=True, kw_only=True)
     class Settings(declared.Settings):
@@ -148,7 +150,7 @@ class ThresholdDp(Protector):
         super().__init__(settings, key, texts)
         self.table = self.wants_alone = settings.output == "counts"
         self._seen = np.zeros(0, np.int64)  # by user: searches that count so far
-        self._asked = np.zeros(0, np.int64)  # by query: how often it is among those
+        self._counted = np.zeros((2, 0), np.int64)  # user and query of each of those
         self._held = Batch.empty(texts)
         self._spending = Spending(settings.budget, texts.user)
         self._result: pl.DataFrame | None = None
@@ -209,8 +211,7 @@ class ThresholdDp(Protector):
         first = self._among_first(batch.user)
         self.drop(batch.row[~first], "beyond the person's share")
         taken = batch[first]
-        self._asked = _grown(self._asked, taken.query)
-        self._asked += np.bincount(taken.query, minlength=self._asked.size)
+        self._counted = np.concatenate([self._counted, [taken.user, taken.query]], axis=1)
         if self.table:
             self.drop(taken.row, "counted, not shown")
         else:
@@ -234,11 +235,11 @@ class ThresholdDp(Protector):
         people = np.flatnonzero(self._seen)
         if self.table and not self._spending.fits(people, np.full(people.size, self._exchanged)).all():
             self._spending.refuse(people, "raise `b` and `b_q`, or lower `d`")
-        queries = np.flatnonzero(self._asked)
-        noisy = noise.add_laplace(self._asked[queries], self.settings.b)
-        passed = queries[noisy > self.settings.K]
+        queries, asked = np.unique(self._counted[1], return_counts=True)
+        passes = noise.add_laplace(asked, self.settings.b) > self.settings.K
+        passed = queries[passes]
         if self.table:
-            shown = np.maximum(noise.add_laplace(self._asked[passed], self.settings.b_q), 0)
+            shown = np.maximum(noise.add_laplace(asked[passes], self.settings.b_q), 0)
             self._result = pl.DataFrame({"query": self.texts.query.decode(passed), "count": shown})
         free = np.isin(self._held.query, passed)
         self.drop(self._held.row[~free], "its query stayed below the threshold")
@@ -287,16 +288,20 @@ class ThresholdDp(Protector):
             raise RuntimeError("the counts are there once the input has ended")
         return self._result
 
+    def erase(self, users: IntArray, rows: IntArray) -> None:
+        """Count as if they had never been here."""
+        self._held = self._held[self.forget(self._held, users, rows)]
+        self._counted = self._counted[:, ~np.isin(self._counted[0], users)]
+        self._seen = _grown(self._seen, users)
+        self._seen[users] = 0
+        self._spending.forget(users)
+
     def snapshot(self) -> State:
-        """Give the exact counts so far and the held searches."""
+        """Give what counts so far and the held searches."""
         held = {f"held_{name}": array for name, array in self._held.arrays().items()}
-        users, queries = np.flatnonzero(self._seen), np.flatnonzero(self._asked)
-        counts = {
-            "users": users,
-            "seen": self._seen[users],
-            "queries": queries,
-            "asked": self._asked[queries],
-        }
+        users = np.flatnonzero(self._seen)
+        counts = {"users": users, "seen": self._seen[users]}
+        counts |= {"counted_user": self._counted[0], "counted_query": self._counted[1]}
         return held | counts | self._snapshot_dropped()
 
     def restore(self, state: State) -> None:
@@ -304,8 +309,7 @@ class ThresholdDp(Protector):
         self._held = Batch.of({name: state[f"held_{name}"] for name in Batch.COLUMNS}, self.texts)
         self._seen = _grown(np.zeros(0, np.int64), state["users"])
         self._seen[state["users"]] = state["seen"]
-        self._asked = _grown(np.zeros(0, np.int64), state["queries"])
-        self._asked[state["queries"]] = state["asked"]
+        self._counted = np.stack([state["counted_user"], state["counted_query"]])
         self._restore_dropped(state)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from querycloak.settings import setting
 SECOND = 1_000_000  # times are in microseconds
 DEEPEST = 13  # levels of a category path
 CHUNK = 1 << 14  # records taken at once, so that the tables stay as small as the window
+_PARTS = ("first", "second", "value")  # of a table of pairs
+_KEY, _USER = 1, 2  # lines of the queue
 _KINDS = 16  # keys of queries and of each level must not meet: code * 16 + level
 
 
@@ -46,6 +49,9 @@ class ZAnonymity(Protector):
     holds = False
     wants_order = True
     rewrites = frozenset({"user", "query", "category"})
+    coded: ClassVar[dict[str, str]] = {
+        f"{part}_{column}": column for part in ("keys", "pairs", "queue") for column in ("query", "category")
+    }
 
     @dataclass(frozen=True, kw_only=True)
     class Settings(declared.Settings):
@@ -165,16 +171,40 @@ class ZAnonymity(Protector):
         """Nothing waits, so nothing is left."""
         return Batch.empty(self.texts)
 
+    def erase(self, users: IntArray, rows: IntArray) -> None:
+        """Forget what they asked within the window: nobody is in their company any more."""
+        pairs = self._pairs.items()
+        stays = ~np.isin(pairs["second"], users)
+        self._pairs = PairTable.of(*(pairs[part][stays] for part in _PARTS))
+        keys, askers = np.unique(pairs["first"][stays], return_counts=True)
+        self._keys = PairTable.of(keys, np.zeros_like(keys), askers)
+        self._queue = self._queue[:, ~np.isin(self._queue[_USER], users)]
+
     def snapshot(self) -> State:
-        """Give the events within the window."""
-        tables = {"keys": self._keys, "pairs": self._pairs}
-        state = {f"{name}_{k}": v for name, table in tables.items() for k, v in table.items().items()}
-        return state | {"clock": self._clock.copy(), "queue": self._queue} | self._snapshot_dropped()
+        """Give the events within the window; keys that stand for queries apart from those of categories."""
+        tables = {"keys": self._keys.items(), "pairs": self._pairs.items()}
+        state = {f"{name}_{k}": v for name, table in tables.items() for k, v in table.items() if k != "first"}
+        keys = {"queue": self._queue[_KEY]} | {name: table["first"] for name, table in tables.items()}
+        for name, key in keys.items():
+            code, level = np.divmod(key, _KINDS)
+            state[f"{name}_query"] = np.where(level == 0, code, NOTHING)
+            state[f"{name}_category"] = np.where(level > 0, code, NOTHING)
+            state[f"{name}_level"] = level
+        state["queue"] = np.delete(self._queue, _KEY, axis=0)
+        return state | {"clock": self._clock.copy()} | self._snapshot_dropped()
 
     def restore(self, state: State) -> None:
         """Carry on from a snapshot."""
-        parts = ("first", "second", "value")
-        self._keys = PairTable.of(*(state[f"keys_{part}"] for part in parts))
-        self._pairs = PairTable.of(*(state[f"pairs_{part}"] for part in parts))
-        self._clock, self._queue = state["clock"].copy(), state["queue"].copy()
+        first = {name: _keys_in(state, name) for name in ("queue", "keys", "pairs")}
+        self._keys = PairTable.of(first["keys"], *(state[f"keys_{part}"] for part in _PARTS[1:]))
+        self._pairs = PairTable.of(first["pairs"], *(state[f"pairs_{part}"] for part in _PARTS[1:]))
+        self._queue = np.insert(state["queue"], _KEY, first["queue"], axis=0)
+        self._clock = state["clock"].copy()
         self._restore_dropped(state)
+
+
+def _keys_in(state: State, name: str) -> IntArray:
+    """Put the keys of one table together again."""
+    level = state[f"{name}_level"]
+    code = np.where(level == 0, state[f"{name}_query"], state[f"{name}_category"])
+    return np.asarray(code * _KINDS + level)

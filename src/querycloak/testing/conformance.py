@@ -11,76 +11,25 @@ A plugin's own tests run them all with a few lines:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import fields
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from querycloak.dictionary import Texts
-from querycloak.engines.local import Pending, at_moment, encode, render
-from querycloak.engines.pipeline import Pipeline, Stage
-from querycloak.engines.replay import in_order
+from querycloak.engines.local import at_moment
+from querycloak.engines.pipeline import Stage
 from querycloak.errors import QueryCloakError
-from querycloak.guarantees import Evidence
-from querycloak.log import COUNTS, Batch
+from querycloak.log import BIT, COUNTS, Batch
 from querycloak.protector import Protector, State
 from querycloak.registry import METHODS
 from querycloak.settings import Settings
+from querycloak.testing.bench import KEY, Bench, cut, rows
+from querycloak.testing.erasing import Erasing, spelled
 
-KEY = b"a key for tests, of thirty-two b"
-
-
-class Bench:
-    """A method with a log to try it on: builds fresh instances, runs them, and shows what came out."""
-
-    def __init__(self, method: type[Protector], settings: Settings, log: pl.DataFrame) -> None:
-        self.method, self.settings = method, settings
-        self.frame = in_order(log, KEY)
-        self.texts = Texts()
-        self.batch = encode(self.frame, self._pipeline(), 0)
-
-    def make(self) -> Protector:
-        """Build a fresh instance on the shared dictionary."""
-        return self.method(self.settings, KEY, self.texts)
-
-    def _pipeline(self) -> Pipeline:
-        pipeline = Pipeline([], KEY, self.texts)
-        pipeline.stages = [self.make()]
-        return pipeline
-
-    def run(self, at: Sequence[int] = ()) -> Batch:
-        """Run a fresh instance over the log, cut at these places."""
-        pipeline = self._pipeline()
-        released = Batch.empty(self.texts)
-        for piece in cut(self.batch, at):
-            released += pipeline.push(piece)
-        return released + at_moment(pipeline.close(), self.frame.height)
-
-    def counts(self, method: Protector) -> pl.DataFrame:
-        """Give the table of a method that has ended, as the engine would write it."""
-        pipeline = self._pipeline()
-        pipeline.stages = [method]
-        return pipeline.counts()
-
-    def evidence(self, method: Protector, released: Batch) -> Evidence:
-        """Spell out what a method released so far, as an audit sees it; of a table, once it has ended."""
-        pending = Pending()
-        pending.add(self.frame)
-        pipeline = self._pipeline()
-        pipeline.stages = [method]
-        pipeline.meet(self.batch.user)
-        shown = render(pipeline, released, pending)
-        frame = self.counts(method) if method.table else shown.frame
-        release = frame.with_row_index("released_row").cast({"released_row": pl.Int64})
-        truth = shown.truth.with_row_index("released_row").cast({"released_row": pl.Int64})
-        rewritten = "query" in self.method.rewrites
-        return Evidence(
-            release.lazy(), self.frame.lazy(), truth.lazy(), rewritten=rewritten, table=method.table
-        )
-
+__all__ = ["CHECKS", "KEY", "Bench", "Check", "check", "cut", "rows", "run_check", "stage_of"]
 
 Check = Callable[[Bench, Sequence[int]], None]
 CHECKS: list[Check] = []
@@ -98,18 +47,6 @@ def run_check(wanted: Check, method: type[Protector], log: pl.DataFrame, at: Seq
         return
     for settings in method.examples():
         wanted(Bench(method, settings, log), at)
-
-
-def cut(batch: Batch, at: Sequence[int]) -> Iterator[Batch]:
-    """Cut a batch into pieces at these places; some may be empty."""
-    places = [0, *sorted(min(place, len(batch)) for place in at), len(batch)]
-    for start, end in pairwise(places):
-        yield batch[start:end]
-
-
-def rows(batch: Batch) -> list[tuple[int, ...]]:
-    """Give a batch as plain tuples, to compare."""
-    return list(zip(*(getattr(batch, name).tolist() for name in Batch.COLUMNS), strict=True))
 
 
 def _equal(a: State, b: State) -> bool:
@@ -280,6 +217,80 @@ def errors_tell_no_secrets(bench: Bench, at: Sequence[int]) -> None:
     except QueryCloakError as error:
         message = str(error)
     assert not any(secret in message for secret in secrets), "an error message shows a cell of the log"
+
+
+@check
+def erasing_people_keeps_the_promise(bench: Bench, at: Sequence[int]) -> None:
+    """The audit passes after every piece and every erasure, and nothing is lost or shown twice."""
+    run = Erasing(bench, at, audited=True)
+    promise = run.method.promise()
+    for place in range(len(run.pieces)):
+        run.push(place)
+        if not run.method.table:
+            _assert_kept(promise.audit(run.evidence()))
+        run.erase(place)
+    run.close()
+    _assert_kept(promise.audit(run.evidence()))
+    dropped = run.method.drain_dropped()
+    real = run.shown.row[run.shown.row >= 0]
+    assert sum(run.method.dropped.values()) == dropped.size, "the counters do not fit the dropped rows"
+    assert np.unique(real).size == real.size, "a record was shown twice"
+    if real.size == len(run.shown):
+        both = np.sort(np.concatenate([real, dropped]))
+        assert np.array_equal(both, np.sort(run.bench.batch.row)), "a record was lost, or dropped and shown"
+
+
+@check
+def what_is_erased_never_comes_out(bench: Bench, at: Sequence[int]) -> None:
+    """After an erasure none of the person's records leaves, and her label is on no other."""
+    run = Erasing(bench, at)
+    labels, theirs = np.empty(0, np.int64), np.empty(0, np.int64)
+    for place in range(len(run.pieces)):
+        out = run.push(place)
+        _assert_absent(out, labels, theirs)
+        run.erase(place)
+        labels = np.union1d(labels, run.method.label_of(run.victims[place]))
+        theirs = np.union1d(theirs, run.rows_of(place))
+    _assert_absent(run.close(), labels, theirs)
+
+
+def _assert_absent(out: Batch, labels: Any, theirs: Any) -> None:
+    labelled = np.isin(out.user, labels) & (out.blank & BIT["user"] == 0)
+    assert not labelled.any(), "the label of somebody erased is on a later record"
+    assert not np.isin(out.row, theirs).any(), "a record of somebody erased came out"
+
+
+@check
+def erasures_do_not_depend_on_pieces_or_restarts(bench: Bench, at: Sequence[int]) -> None:
+    """However the records between two erasures are cut, and whatever was restarted, the same leaves."""
+    plain = Erasing(bench, at).to_the_end()
+    other = Erasing(bench, at)
+    for place in range(len(other.pieces)):
+        other.push_one_by_one(place)
+        other.erase(place)
+        other.restart()
+    other.close()
+    assert Counter(spelled(other.shown)) == Counter(spelled(plain.shown))
+    assert other.method.dropped == plain.method.dropped
+
+
+@check
+def texts_that_nobody_needs_are_forgotten(bench: Bench, at: Sequence[int]) -> None:
+    """State in fresh dictionaries goes on as before, and no text is in them that only the erased asked."""
+    plain, other = Erasing(bench, at).to_the_end(), Erasing(bench, at)
+    released: list[tuple[Any, ...]] = []
+    for place in range(len(other.pieces)):
+        released += spelled(other.push(place))
+        other.erase(place)
+        other.recode()
+        for column in ("query", "url", "category"):
+            kept = set(getattr(other.texts, column).texts())
+            assert not kept & other.forgotten(place, column), f"a {column} of somebody erased is kept"
+    released += spelled(other.close())
+    assert Counter(released) == Counter(spelled(plain.shown)), "after recoding, something else leaves"
+    assert other.method.dropped == plain.method.dropped
+    if other.method.table and not other.method.own_noise:
+        assert bench.counts(other.method).equals(bench.counts(plain.method)), "recoding changes the table"
 
 
 def stage_of(method: type[Protector], settings: Settings) -> Stage:

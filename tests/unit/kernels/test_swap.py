@@ -74,6 +74,9 @@ class Draws:
         self.word = self.next(category)
         return (self.word >> 32) * len(held) >> 32
 
+    def surplus_token(self, category, users):
+        return (self.next(category) & 0xFFFFFFFF) * len(users) >> 32
+
     def token(self, category, users, author):
         place = (self.word & 0xFFFFFFFF) * len(users) >> 32
         for _ in range(33):
@@ -102,6 +105,56 @@ def run_kernel(arrivals, k, keys, distinct=False):
         )  # fmt: skip
         pool = np.concatenate([pool, np.empty((1 + len(pool), 3), np.int64)])
     return [tuple(row) for row in out[: ends[1], :3].tolist()]
+
+
+class Kernel:
+    """The kernel with its arrays, one arrival or erasure at a time."""
+
+    def __init__(self, k, keys):
+        self.k, self.categories = k, np.zeros((len(keys), kernel.FIELDS), np.int64)
+        self.categories[:, kernel.KEY] = keys
+        self.tokens, self.pool = CountTable(), np.empty((4096, 3), np.int64)
+        self.free, self.ends = np.full(48, -1), np.zeros(2, np.int64)
+
+    def arrive(self, user, record, category):
+        out = np.empty((512, 4), np.int64)
+        self.ends[kernel.RELEASES] = 0
+        arrival = [np.array([value], np.int64) for value in (category, user, record)]
+        state = (self.tokens.cells, self.pool, self.categories, self.free, self.ends, out)
+        kernel.swap(self.k, *key_words(KEY), False, *arrival, *state, 0)
+        return [(label, one) for one, label, _, _ in out[: self.ends[kernel.RELEASES]].tolist()]
+
+    def erase(self, user):
+        touched = []
+        for c, (start, held) in enumerate(self.categories[:, [kernel.START, kernel.HELD]].tolist()):
+            here = self.pool[start : start + held]
+            own, tokens = here[:, kernel.ORIGIN] == user, here[:, kernel.TOKEN] == user
+            here[own, kernel.ORIGIN], here[tokens, kernel.TOKEN] = -1, kernel.MARK - user
+            touched += [c] * int((own | tokens).any())
+        out = np.empty(512, np.int64)
+        state = (self.tokens.cells, self.pool, self.categories, out)
+        n, surplus, lost = kernel.forget(*key_words(KEY), False, np.array(touched, np.int64), *state)
+        return out[: n + surplus].tolist(), lost
+
+
+steps = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 6), st.sampled_from([False, False, False, True])),
+    max_size=120,
+)
+
+
+@given(steps=steps, k=st.integers(2, 4))
+def test_erasures_drop_what_algorithm_1_with_the_same_draws_drops(steps, k):
+    keys = [11, 22, 33]
+    draws, mine = Draws(keys), Kernel(k, keys)
+    paper = Algorithm1(k, draws.record, draws.token)
+    for record, (category, user, erased) in enumerate(steps):
+        if erased:
+            gone, lost = paper.erase(user, draws.record, draws.surplus_token)
+            found, tokens = mine.erase(user)
+            assert (sorted(found), tokens) == (sorted(gone), lost)
+        else:
+            assert mine.arrive(user, record, category) == paper.arrive(user, record, category)
 
 
 arrivals = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5)), max_size=120)
