@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [str(HERE), str(ROOT / "src")]
 
-from pages import attacks, certificate, cli, errors, measures, methods, python, settings  # noqa: E402
+from pages import attacks, certificate, cli, errors, measures, methods, python, service, settings  # noqa: E402
 
 FOLDER = ROOT / "docs" / "reference"
 HEAD = "<!-- Made by tools/reference.py: change the code, then run `make docs`. -->\n\n"
@@ -26,6 +26,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "methods.md": methods.page,
     "attacks.md": attacks.page,
     "settings.md": settings.page,
+    "service.md": service.page,
     "measures.md": measures.page,
     "errors.md": errors.page,
     "certificate.md": certificate.page,

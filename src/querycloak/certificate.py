@@ -38,9 +38,13 @@ def method_part(
         "promise": promise.words,
         "does_not_protect_against": list(promise.does_not_protect_against),
         "facts": promise.facts,
-        "audit": verdict_of(findings),
-        "checks": [finding.as_dict() for finding in findings],
+        **verdicts(findings),
     }
+
+
+def verdicts(findings: list[Finding]) -> dict[str, Any]:
+    """Give what the audit of one method found, check by check and in sum."""
+    return {"audit": verdict_of(findings), "checks": [finding.as_dict() for finding in findings]}
 
 
 def build(

@@ -37,10 +37,10 @@ class Secret:
     def from_file(cls, path: Path) -> Secret:
         """Read a secret that the operator keeps, and that nobody else may read."""
         try:
-            value, mode = path.read_bytes().strip(), path.stat().st_mode
+            value, exposed = path.read_bytes().strip(), others_can_read(path)
         except OSError as error:
             raise UsageError(f"the secret file cannot be read: {error.strerror}") from None
-        if mode & 0o077:
+        if exposed:
             raise UsageError("others can read the secret file", hint="run `chmod 600` on it first")
         if len(value) < 16:
             raise UsageError("the secret file holds fewer than 16 bytes", hint="use 32 random bytes")
@@ -109,6 +109,16 @@ def release_key(secret: Secret, source: str, release: str) -> bytes:
 def stage_key(release: bytes, place: int, method: str, settings: Mapping[str, Any]) -> bytes:
     """Make the key of one method within a release; other settings mean another key."""
     return derive(release, "stage", str(place), method, json.dumps(settings, sort_keys=True))
+
+
+def others_can_read(path: Path) -> bool:
+    """Say whether anybody but its owner can read a file.
+
+    systemd gives credentials to one user by an access list, whose mask shows where the group's rights stand.
+    """
+    credentials = os.environ.get("CREDENTIALS_DIRECTORY")
+    its_own = credentials is not None and path.is_relative_to(credentials)
+    return bool(path.stat().st_mode & (0o007 if its_own else 0o077))
 
 
 def write_private(path: Path, content: bytes) -> None:

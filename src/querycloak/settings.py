@@ -116,10 +116,15 @@ def allowed(f: Field[Any]) -> str:
         return "one of " + ", ".join(about["choices"])
     parts = ["yes or no" if about["kind"] is bool else about["kind"].__name__]
     if about["at_least"] > -math.inf:
-        parts.append(f"at least {about['at_least']:g}")
+        parts.append(f"at least {_plain(about['at_least'])}")
     if about["at_most"] < math.inf:
-        parts.append(f"at most {about['at_most']:g}")
+        parts.append(f"at most {_plain(about['at_most'])}")
     return " or ".join([", ".join(parts), *about["also"]])
+
+
+def _plain(bound: float) -> str:
+    """Write whole numbers in full, however large."""
+    return f"{int(bound)}" if float(bound).is_integer() else f"{bound:g}"
 
 
 def _fault(f: Field[Any], value: Any) -> str:

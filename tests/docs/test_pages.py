@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,6 +29,7 @@ def marks(page: Path) -> list[pytest.MarkDecorator]:
     text = page.read_text("utf-8")
     needs = (
         ("dp", "-m threshold-dp"),
+        ("service", "querycloak serve "),
         ("sign", "--sign "),
         ("sign", "--new-identity"),
         ("nlp", "--classifier linguistic"),
@@ -37,7 +42,7 @@ READ = [pytest.param(page, marks=marks(page), id=name_of(page)) for page in page
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder to read a page in, and a registry that forgets what the page adds."""
     place = tmp_path / "reader"
     place.mkdir()
@@ -45,7 +50,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(place))
     monkeypatch.syspath_prepend(str(place))
     monkeypatch.setattr(METHODS, "added", dict(METHODS.added))
-    return place
+    yield place
+    end_programs(place)
+
+
+def end_programs(place: Path) -> None:
+    """End what a page has started and, since it failed, not stopped: it leaves numbers in `*.pid`."""
+    for path in place.glob("*.pid"):
+        with suppress(OSError, ValueError):
+            number = int(path.read_text("utf-8"))
+            if b"querycloak" in Path(f"/proc/{number}/cmdline").read_bytes():
+                os.kill(number, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("page", READ)

@@ -18,6 +18,7 @@ from querycloak.cli import COMMANDS
 from querycloak.cli import main as cli
 from querycloak.io import FORMATS, REASONS
 from querycloak.registry import ATTACKS, MEASURES, METHODS
+from querycloak.service.settings import ServiceSettings
 from tests.docs.pages import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -46,6 +47,7 @@ def run_tool(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.service
 def test_the_generated_pages_are_fresh() -> None:
     done = run_tool("reference.py", "--check")
     assert done.returncode == 0, done.stderr
@@ -102,6 +104,20 @@ def test_an_attack_has_its_section_with_every_setting(name: str) -> None:
 def test_a_measure_has_its_row(name: str) -> None:
     assert f"| `{name}` |" in page("measures.md")
     assert f"### measures.{name}\n" in page("measures.md")
+
+
+@pytest.mark.parametrize("name", [f.name for f in dataclasses.fields(ServiceSettings)])
+def test_a_setting_of_the_service_has_its_row(name: str) -> None:
+    assert f"\n| `{name}` |" in page("service.md")
+
+
+@pytest.mark.service
+def test_a_route_of_the_service_has_its_row() -> None:
+    from querycloak.service.web import app, records, rights, ubi, watching
+
+    routers = (records.router, ubi.router, rights.router, watching.router, app.health)
+    for route in (route for router in routers for route in router.routes):
+        assert f"{route.path}` |" in page("service.md")
 
 
 @pytest.mark.parametrize("kind", every_error(), ids=lambda kind: kind.code)

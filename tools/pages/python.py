@@ -8,6 +8,7 @@ import querycloak as qc
 from pages.markdown import fenced, first_line, signature, table
 from pages.markdown import page as put_together
 from querycloak.attacks.finding import Finding
+from querycloak.client import Client
 from querycloak.log import Batch
 from querycloak.protector import Protector
 from querycloak.testing.conformance import CHECKS
@@ -58,6 +59,14 @@ def protocol() -> str:
     return table(("method", "must be written", "what it does"), rows)
 
 
+def client() -> list[str]:
+    """Describe the client of the service."""
+    names = ("send", "released", "status", "profile", "erase", "export", "close")
+    made = signature(Client).rpartition(" -> ")[0]
+    rows = [(f"`{name}`", first_line(inspect.getdoc(getattr(Client, name)))) for name in names]
+    return [fenced(made, "text"), table(("method", "what it does"), rows)]
+
+
 def checks() -> str:
     """List the conformance checks."""
     return table(
@@ -80,6 +89,10 @@ def page() -> str:
         "`qc.measures`: functions of plain values, see [measures](measures.md). `qc.topics`: the taxonomy "
         "and the classifiers. `qc.errors`: every exception, see [errors](errors.md). `qc.testing`: for "
         "authors of methods.",
+        "## A client of the live service",
+        "`from querycloak.client import Client` needs the standard library alone; "
+        "[how to use it](../how-to/serve.md#in-python).",
+        *client(),
         "## For authors of methods",
         "`querycloak.protector.Protector` is the protocol: [write a plugin](../how-to/write-a-plugin.md).",
         protocol(),

@@ -9,8 +9,12 @@ from querycloak.registry import METHODS
 
 ENVIRONMENT = (
     ("XDG_STATE_HOME", "where the ledger lies when `--source` is given without `--state`"),
+    ("CREDENTIALS_DIRECTORY", "set by systemd: where the [live service](service.md) finds its credentials"),
     ("QUERYCLOAK_DEBUG", "when set, an unforeseen error shows its traceback, which may hold data"),
     ("NO_COLOR", "when set, progress has no colours"),
+    ("QUERYCLOAK_KAFKA_JARS", "where the jars of the tests' Kafka broker lie"),
+    ("XDG_CACHE_HOME", "where those jars lie otherwise, under `querycloak/kafka`; `~/.cache` unless set"),
+    ("JAVA_HOME", "the Java that runs that broker; unless set, the one on the path"),
 )
 
 HOW = """\

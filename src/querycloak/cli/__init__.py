@@ -23,6 +23,7 @@ COMMANDS = (
     "measure",
     "obfuscate",
     "crowd",
+    "serve",
     "methods",
     "attacks",
     "measures",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,11 +24,12 @@ _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _ESCAPED_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def _refuse(constant: str) -> None:
+def refuse(constant: str) -> None:
+    """Refuse what Python would read and JSON does not know."""
     raise ValueError(constant)  # NaN and Infinity are no JSON
 
 
-_DECODE: Final = json.JSONDecoder(parse_constant=_refuse).decode
+_DECODE: Final = json.JSONDecoder(parse_constant=refuse).decode
 
 
 def read_objects(block: Block) -> tuple[list[Object | str], bool]:
@@ -56,9 +58,13 @@ def _object(text: str | None, escaped: bool) -> Object | str:
     if "\0" in text:
         return reasons.NUL_BYTE
     try:
-        value = _DECODE(text)
+        return checked(_DECODE(text), escaped)
     except (ValueError, RecursionError):
         return reasons.NOT_JSON
+
+
+def checked(value: Any, escaped: bool) -> Object | str:
+    """Give an object, or the reason why it is none: half of a pair of escapes is no character."""
     if not isinstance(value, dict):
         return reasons.NOT_JSON
     if escaped and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
@@ -72,7 +78,8 @@ def as_text(value: Any) -> str | None:
         return value or None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return repr(value)
+    # JSON has no way to write infinities; of a whole number no float is made, since some are too large.
+    return repr(value) if isinstance(value, int) or math.isfinite(value) else None
 
 
 def as_kept(value: Any) -> str | None:

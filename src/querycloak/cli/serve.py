@@ -1,0 +1,67 @@
+"""`querycloak serve`: the live service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from querycloak.cli.options import SEED, TALK, pairs
+from querycloak.cli.show import emit, say
+
+
+@click.command("serve")
+@click.option("--host", help="Address to listen on (default: 127.0.0.1); others need tokens.")
+@click.option("--port", type=int, help="Port to listen on (default: 8484); 0: any that is free.")
+@click.option(
+    "--state", type=click.Path(file_okay=False), help="Folder for journal, snapshots and released lines."
+)
+@click.option(
+    "-m", "--method", "methods", multiple=True, help="A method (default: cohort); several run in turn."
+)
+@click.option(
+    "-s", "--set", "chosen", multiple=True, metavar="NAME=VALUE", help="A setting of a method, e.g. k=10."
+)
+@click.option(
+    "-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="A setting of the service."
+)
+@click.option("--source", help="http (default), kafka://HOST:PORT/TOPIC or file-tail:PATH.")
+@click.option("--sink", help="http-pull (default), kafka://HOST:PORT/TOPIC or file:PATH.")
+@click.option("--profiles", help="sqlite (default), sqlite:///PATH or postgresql://…")
+@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="A TOML file with settings.")
+@click.option(
+    "--new-token", metavar="NAME:ROLE", help="Make a token, print it once, keep its hash; then end."
+)
+@SEED
+@TALK
+def command(
+    methods: tuple[str, ...],
+    chosen: tuple[str, ...],
+    options: tuple[str, ...],
+    config: str | None,
+    new_token: str | None,
+    seed: int | None,
+    quiet: bool,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Protect a live stream: records in over HTTP, Kafka or a file, what may be shown out again.
+
+    Example: querycloak serve --port 8484 -m cohort -s k=10
+    """
+    from querycloak.service import entrance
+
+    given = flags | pairs(options, "--option")
+    path = Path(config) if config else None
+    setup = entrance.setup(given, list(methods), pairs(chosen, "--set"), seed=seed, config=path)
+    if new_token is not None:
+        click.echo(entrance.new_token(setup, new_token))
+        return
+
+    def ready(address: str) -> None:
+        say(f"listening on {address}", quiet or as_json)
+        if as_json:
+            emit({"address": address})
+
+    entrance.serve(setup, ready)

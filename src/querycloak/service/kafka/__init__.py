@@ -1,0 +1,1 @@
+"""Kafka in and out: topics as source and sink, with offsets and output in one transaction."""

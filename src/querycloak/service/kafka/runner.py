@@ -1,0 +1,331 @@
+"""The one thread that reads a topic, applies it lane by lane, and commits offsets and output together."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from querycloak.errors import Refused, Unavailable
+from querycloak.service.kafka import client
+from querycloak.service.kafka.address import Address
+from querycloak.service.kafka.lane import Lane, Mark
+from querycloak.service.kafka.loading import Loader
+from querycloak.service.kafka.transactions import RIVAL, Fenced, Load, Transactions
+from querycloak.service.stream import Output, Stream
+from querycloak.service.tasks import Task
+from querycloak.service.worker import Counts
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+T = TypeVar("T")
+#: Messages that are applied and committed together, at most, and how long they are waited for.
+MANY: Final = 20_000
+WAIT: Final = 0.1
+_log = logging.getLogger("querycloak.service")
+
+
+class Abandoned(Exception):
+    """The service ends while Kafka is away; what is under way is given up, and done again after a restart."""
+
+
+class Runner:
+    """A member of a consumer group: whatever partitions it is given become lanes, and leave as lanes."""
+
+    def __init__(
+        self,
+        source: Address,
+        sink: Address,
+        loader: Loader,
+        *,
+        name: str,
+        stream: Stream,
+        partitions: int,
+        snapshot_seconds: Callable[[], float],
+        saw: Callable[[Output], None],
+        beat: Callable[[], None],
+        pause: float = 0.5,
+    ) -> None:
+        self.source, self._loader, self._partitions = source, loader, partitions
+        self._snapshot_seconds, self._saw, self._beat, self._pause = snapshot_seconds, saw, beat, pause
+        self._transactions = Transactions(sink, f"querycloak-{source.group}-{name}", self._away)
+        self._consumer: Consumer = client.consumer(
+            source,
+            self._error,
+            **{"group.instance.id": name, "partition.assignment.strategy": "cooperative-sticky"},
+        )
+        self.stream = stream
+        self.lanes: dict[int, Lane] = {}
+        self.trouble = "no partition is assigned yet"
+        self.failure: BaseException | None = None
+        self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        self._stopping, self._fault = threading.Event(), list[BaseException]()
+        self._fresh: set[int] = set()
+        self._fenced_at, self._left = -RIVAL, False
+        self._thread = threading.Thread(target=self._run, name="querycloak-lanes", daemon=True)
+
+    def open(self) -> None:
+        """Take the name in Kafka, and join the group."""
+        self._transactions.open()
+        self._sink_partitions = self._transactions.partitions()
+        self._consumer.subscribe(
+            [self.source.topic],
+            on_assign=self._guarded(self._assigned),
+            on_revoke=self._guarded(self._revoked),
+            on_lost=self._guarded(self._lost),
+        )
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Commit what was read, keep all lanes, and leave."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def ask(self, work: Callable[[], T]) -> Future[T]:
+        """Have something done between two batches, where all lanes are at rest."""
+        task = Task(work)
+        self._tasks.put(task)
+        if self.failure is not None or (self._thread.ident is not None and not self._thread.is_alive()):
+            self._refuse_tasks()
+        return task.result
+
+    # The loop
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._round()
+            self._keep(list(self.lanes.values()))
+        except Abandoned:
+            _log.warning("ended while Kafka was away")
+        except BaseException as error:
+            known = isinstance(error, client.library().KafkaException)
+            self.failure = client.told(client.fault(error)) if known else error  # type: ignore[arg-type]
+            _log.error("reading the topic failed", extra={"fault": type(error).__name__})
+        finally:
+            self._leave()
+            self._refuse_tasks()
+
+    def _round(self) -> None:
+        self._fresh.clear()
+        settled = not any(lane.moved for lane in self.lanes.values())
+        some = self._consumer.consume(MANY if settled else 1, WAIT)
+        self._raise_fault()
+        self._take(some)
+        self._hand_out()
+        while not self._tasks.empty() and self.ready:
+            self._tasks.get().carry_out()
+            self._hand_out()
+        self._beat()
+        self._save_one()
+
+    def _raise_fault(self) -> None:
+        if self._fault:
+            raise self._fault[0]
+
+    def _take(self, some: Sequence[Message]) -> None:
+        """Give messages to their lanes."""
+        found: dict[int, list[Message]] = {}
+        for message in some:
+            error = message.error()
+            if error is not None:
+                self._error(error)
+                continue
+            found.setdefault(message.partition() or 0, []).append(message)
+        for partition, mine in found.items():
+            if (
+                partition in self._fresh and partition in self.lanes
+            ):  # they may have been read for an earlier owner's lane
+                self._read_again(partition)
+            elif partition in self.lanes:
+                self.lanes[partition].take(mine)
+
+    def _read_again(self, partition: int) -> None:
+        place = self._place(partition, self.lanes[partition].position)
+        self._consumer.incremental_unassign([place])
+        self._consumer.incremental_assign([place])
+
+    def _hand_out(self) -> None:
+        """Commit what has left and how far was read; what is under way must be brought to an end."""
+        while True:
+            try:
+                self._commit([lane for lane in self.lanes.values() if lane.moved])
+            except Fenced as fenced:
+                self._take_name_again(fenced)
+            except Unavailable as error:
+                self.trouble = error.message
+                if self._stopping.wait(self._pause):
+                    raise Abandoned from None
+            if not self._transactions.under_way:
+                return
+
+    def _commit(self, moved: list[Lane]) -> None:
+        if moved:
+            places = [self._place(lane.partition, lane.position, lane.mark.metadata()) for lane in moved]
+            loads = [self._load(lane) for lane in moved if lane.lines]
+            self._transactions.send(loads, places, self._consumer.consumer_group_metadata())
+        for lane in self.lanes.values():
+            for output in lane.settle():
+                self._saw(output)
+        if moved or self.ready:
+            self.trouble = ""
+
+    def _load(self, lane: Lane) -> Load:
+        """Give each lane a partition of the sink; lines say which lane they are of where they must share."""
+        shared = self._sink_partitions < self._partitions
+        return Load(lane.partition % self._sink_partitions, lane.lines, lane.partition if shared else None)
+
+    def _take_name_again(self, fenced: Fenced) -> None:
+        """Begin anew after Kafka gave the producer up; end if somebody else wants its name."""
+        now = time.monotonic()
+        if now - self._fenced_at < RIVAL:
+            raise client.rival(str(fenced))
+        self._fenced_at = now
+        self._insist(self._transactions.open)
+        places = self._consumer.assignment()
+        self._lost(places)
+        self._consumer.incremental_unassign(places)
+        self._assigned(places)
+
+    # What Kafka gives and takes
+
+    def _guarded(
+        self, work: Callable[[list[TopicPartition]], None]
+    ) -> Callable[[Consumer, list[TopicPartition]], None]:
+        """Keep a failure until the call into the library is over."""
+
+        def guarded(consumer: Consumer, places: list[TopicPartition]) -> None:
+            if self._left:
+                return
+            try:
+                work(places)
+            except BaseException as error:
+                self._fault.append(error)
+
+        return guarded
+
+    def _assigned(self, places: list[TopicPartition]) -> None:
+        """Load lanes for partitions, and read each from where its snapshot stands."""
+        begin = []
+        for place in self._insist(lambda: self._consumer.committed(places, client.PATIENCE)):
+            lane = self._insist(lambda found=place: self._loaded(found))  # type: ignore[misc]
+            self.lanes[lane.partition] = lane
+            self._fresh.add(lane.partition)
+            begin.append(self._place(lane.partition, lane.position))
+        self._consumer.incremental_assign(begin)
+
+    def _loaded(self, place: TopicPartition) -> Lane:
+        if place.partition >= self._partitions:
+            raise Refused(
+                f"the topic has more partitions now than the {self._partitions} that it began with",
+                hint="people would change lanes; start anew with another topic, group and folder",
+            )
+        committed = Mark.read(place.offset, place.metadata) if place.offset >= 0 else None
+        low, high = self._consumer.get_watermark_offsets(place, client.PATIENCE)
+        return self._loader.load(
+            place.partition, committed, low if self.source.start == "earliest" else high, low
+        )
+
+    def _revoked(self, places: list[TopicPartition]) -> None:
+        """Keep lanes for the next owner; one with something uncommitted is as its snapshot was."""
+        for place in places:
+            lane = self.lanes.pop(place.partition, None)
+            if lane is not None:
+                if not lane.behind and not lane.moved:
+                    self._insist(lambda found=lane: self._loader.save(found))  # type: ignore[misc]
+                self._loader.drop(lane)
+
+    def _lost(self, places: list[TopicPartition]) -> None:
+        """Forget lanes that somebody else may have by now."""
+        for place in places:
+            lane = self.lanes.pop(place.partition, None)
+            if lane is not None:
+                self._loader.drop(lane)
+
+    def _insist(self, work: Callable[[], T]) -> T:
+        """Try until Kafka or the profiles answer."""
+        while True:
+            try:
+                return work()
+            except client.library().KafkaException as error:
+                if not client.passes(client.fault(error)):
+                    raise client.told(client.fault(error)) from None
+                self.trouble = client.unavailable(error).message
+            except Unavailable as error:
+                self.trouble = error.message
+            if self._stopping.wait(self._pause):
+                raise Abandoned
+
+    def _error(self, error: KafkaError) -> None:
+        """Note what the library says; most of it passes."""
+        if not client.passes(error):
+            self._fault.append(client.told(error))
+        self._away(error)
+
+    def _away(self, error: KafkaError) -> None:
+        if error.code() in client.away():
+            self.trouble = f"Kafka does not answer ({error.name()})"
+
+    # What is due
+
+    @property
+    def counts(self) -> Counts:
+        """How far all lanes have come, taken together."""
+        return Counts(position=sum(lane.counts.position for lane in list(self.lanes.values())))
+
+    @property
+    def ready(self) -> bool:
+        """Whether there are lanes, and all are where Kafka knows them to be."""
+        return bool(self.lanes) and not any(lane.behind or lane.moved for lane in self.lanes.values())
+
+    def _save_one(self) -> None:
+        """Write profiles that are due; keep the lane that waits longest, if it is time."""
+        for lane in self.lanes.values():
+            if lane.tally.due():
+                self._insist(lane.tally.flush)
+        due = time.monotonic() - self._snapshot_seconds()
+        late = [lane for lane in self._unsaved() if lane.saved_at <= due]
+        self._keep(sorted(late, key=lambda lane: lane.saved_at)[:1])
+
+    def _keep(self, lanes: Iterable[Lane]) -> None:
+        for lane in lanes:
+            if not lane.behind and not lane.moved and lane.saved != lane.mark:
+                self._insist(lambda found=lane: self._loader.save(found))  # type: ignore[misc]
+
+    def _unsaved(self) -> list[Lane]:
+        return [lane for lane in self.lanes.values() if lane.saved != lane.mark]
+
+    def keep_all(self) -> None:
+        """Keep all lanes now; for use inside `ask`."""
+        self._keep(self._unsaved())
+
+    # The end
+
+    def _leave(self) -> None:
+        """Let everything go; lanes stay to be looked at."""
+        self._left = True
+        for lane in self.lanes.values():
+            self._loader.drop(lane)
+        self._transactions.close()
+        self._consumer.close()
+
+    def _refuse_tasks(self) -> None:
+        while True:
+            try:
+                self._tasks.get_nowait().result.set_exception(
+                    Unavailable("the service does not read the topic")
+                )
+            except queue.Empty:
+                return
+
+    def _place(self, partition: int, offset: int, metadata: str = "") -> TopicPartition:
+        return client.library().TopicPartition(self.source.topic, partition, offset, metadata)  # type: ignore[no-any-return]

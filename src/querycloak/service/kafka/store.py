@@ -1,0 +1,103 @@
+"""Where lanes are kept between two owners: snapshots, and what was asked of them since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from querycloak.errors import DataError
+from querycloak.keys import write_private
+from querycloak.service.journal import Cipher, Journal, Snapshots
+from querycloak.service.journal.disk import private_folder
+
+
+class LaneStore(Protocol):
+    """Keeps lanes, one for each partition. A folder of this machine does; several services share another."""
+
+    def agree(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep the facts of a source for good; give those that were kept first."""
+
+    def open(self, partition: int) -> None:
+        """Take a lane; refuse if another process has it."""
+
+    def close(self, partition: int) -> None:
+        """Let a lane go."""
+
+    def newest(self, partition: int) -> tuple[int, bytes] | None:
+        """Give a lane's newest snapshot and the input offset that it stands at."""
+
+    def save(self, partition: int, offset: int, state: bytes) -> None:
+        """Keep a snapshot of a lane; older ones go."""
+
+    def note(self, partition: int, request: bytes) -> int:
+        """Keep a request (an erasure, an epoch) before it takes effect; give its number, from 1 on."""
+
+    def notes(self, partition: int, after: int) -> Iterator[tuple[int, bytes]]:
+        """Give the requests behind a number, in order."""
+
+    def forget(self, partition: int, upto: int) -> None:
+        """Remove requests that a snapshot has in it."""
+
+    def size(self) -> int:
+        """Count the bytes of all requests that are kept."""
+
+
+class LocalLanes:
+    """Lanes in a folder of this machine: `lanes/0`, `lanes/1`, … each with snapshots and a small journal."""
+
+    def __init__(self, folder: Path, cipher: Cipher | None = None) -> None:
+        self._folder, self._cipher = folder, cipher
+        self._journals: dict[int, Journal] = {}
+
+    def agree(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep the facts of a source for good; give those that were kept first."""
+        private_folder(self._folder)
+        path = self._folder / "source.json"
+        if not path.exists():
+            write_private(path, json.dumps(dict(facts)).encode())
+        try:
+            return dict(json.loads(path.read_bytes()))
+        except ValueError:
+            raise DataError(f"`{path}` is damaged") from None
+
+    def open(self, partition: int) -> None:
+        """Take a lane; refuse if another process has it."""
+        journal = Journal(self._of(partition) / "journal", self._cipher)
+        journal.open()
+        self._journals[partition] = journal
+
+    def close(self, partition: int) -> None:
+        """Let a lane go."""
+        self._journals.pop(partition).close()
+
+    def newest(self, partition: int) -> tuple[int, bytes] | None:
+        """Give a lane's newest snapshot and the input offset that it stands at."""
+        return self._snapshots(partition).newest()
+
+    def save(self, partition: int, offset: int, state: bytes) -> None:
+        """Keep a snapshot of a lane; older ones go."""
+        self._snapshots(partition).save(offset, state)
+
+    def note(self, partition: int, request: bytes) -> int:
+        """Keep a request before it takes effect; give its number, from 1 on."""
+        return self._journals[partition].append([request])
+
+    def notes(self, partition: int, after: int) -> Iterator[tuple[int, bytes]]:
+        """Give the requests behind a number, in order."""
+        return self._journals[partition].read(after)
+
+    def forget(self, partition: int, upto: int) -> None:
+        """Remove requests that a snapshot has in it."""
+        self._journals[partition].forget(upto)
+
+    def size(self) -> int:
+        """Count the bytes of all requests that are kept."""
+        return sum(journal.size() for journal in list(self._journals.values()))
+
+    def _of(self, partition: int) -> Path:
+        return self._folder / str(partition)
+
+    def _snapshots(self, partition: int) -> Snapshots:
+        return Snapshots(self._of(partition) / "snapshots", self._cipher)

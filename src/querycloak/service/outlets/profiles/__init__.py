@@ -1,0 +1,33 @@
+"""Profiles of labels, kept in a database: SQLite in a file, or PostgreSQL; the address says which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from querycloak.errors import ParameterError
+from querycloak.service.outlets.profiles.store import Counts, Profiles
+
+__all__ = ["Counts", "Profiles", "open_store"]
+
+_SQLITE = "sqlite:///"
+
+
+def open_store(url: str, stream: str = "default", patience: float = 10.0) -> Profiles:
+    """Open the profiles of one stream: `sqlite:///FILE` or `postgresql://USER@HOST/DATABASE`.
+
+    Several streams share a database without seeing each other. What a busy or absent database cannot do
+    within `patience` seconds is a `StoreUnavailable`, and can be asked for again.
+    """
+    scheme = url.partition(":")[0]
+    if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
+        from querycloak.service.outlets.profiles.sqlite import SqliteProfiles
+
+        return SqliteProfiles(Path(url.removeprefix(_SQLITE)), stream, patience)
+    if scheme in {"postgresql", "postgres"}:
+        from querycloak.service.outlets.profiles.postgres import PostgresProfiles
+
+        return PostgresProfiles(url, stream, patience)
+    # The address may hold a password, so it is not repeated.
+    raise ParameterError(
+        "the address of the profiles is neither `sqlite:///FILE` nor `postgresql://USER@HOST/DATABASE`"
+    )

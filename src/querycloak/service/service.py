@@ -1,0 +1,357 @@
+"""The service as a whole: recovers, takes records in, hands out what leaves, and stops without losing any."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import polars as pl
+
+from querycloak.engines.local import warm_up
+from querycloak.errors import Busy, NotThere, QueryCloakError, Unavailable, UsageError
+from querycloak.keys import derive
+from querycloak.service import entries
+from querycloak.service.base import Base
+from querycloak.service.classifying import Classifying
+from querycloak.service.door import Door, Request, RetryKeys
+from querycloak.service.entries import Entry
+from querycloak.service.intake import Parsed
+from querycloak.service.journal import Cipher, Journal, Snapshots
+from querycloak.service.kafka.address import parse as kafka_address
+from querycloak.service.kafka.feeder import KafkaFeeder
+from querycloak.service.kafka.outlet import KafkaOutlet
+from querycloak.service.keeping import Keeper
+from querycloak.service.outlets.file import FileSink
+from querycloak.service.outlets.profiles import open_store
+from querycloak.service.outlets.released import ReleasedLog
+from querycloak.service.pseudonyms import Pseudonyms
+from querycloak.service.settings import Setup
+from querycloak.service.sources.feeding import Feeder
+from querycloak.service.stream import Stream
+from querycloak.service.tally import Tally
+from querycloak.service.watch.watch import Watch
+from querycloak.service.worker import Outlet, Worker
+
+#: How often the clock is looked at for what is due.
+_BEAT: Final = 0.25
+#: How often the stream is told that time passes, while something waits for that.
+_TICK: Final = 1.0
+#: How long to wait before looking whether waiting makes sense.
+_PATIENCE: Final = 0.5
+T = TypeVar("T")
+#: Entries that are applied together while the journal is read again.
+_AGAIN: Final = 64
+
+
+_log = logging.getLogger("querycloak.service")
+
+
+class Service(Base):
+    """Journal, door, worker and outlets of one source, over one folder."""
+
+    over: QueryCloakError | None = None  # why the process must end; a failure alone is told to who asks
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        folder = self.folder
+        cipher = Cipher.from_file(Path(self.settings.state_key)) if self.settings.state_key else None
+        self.journal = Journal(folder / "journal", cipher)
+        self._snapshots = Snapshots(folder / "snapshots", cipher)
+        self.released = ReleasedLog(
+            folder / "released", keep_bytes=self.settings.keep_bytes, keep_seconds=self.settings.keep_seconds
+        )
+        self.watch = Watch(self)
+        self._stop = threading.Event()
+        self._last_snapshot = self._last_tick = time.monotonic()
+        self.started = self.saved_at = time.time()
+        self.ready = False
+
+    def open(self) -> None:
+        """Find out where the service stood when it stopped or died, and come to exactly that point again."""
+        self.journal.open()
+        self.released.open()
+        secret = self._secret()
+        warm_up(self.setup.stages)
+        self._keys = RetryKeys(secret, self.settings.retry_seconds)
+        self.join_key = derive(secret, "query ids")
+        classify = Classifying(taxonomy=self.settings.taxonomy or None) if self.settings.classify else None
+        stream = Stream(self.setup.stages, secret, classify, self.settings.click_seconds * 1_000_000)
+        self._keeper = Keeper(self._snapshots, self.setup, secret)
+        position, keys = self._keeper.restore(stream, self.journal.position)
+        self._keys.learn(keys)
+        self._saved, self._restored_lines = position, stream.released
+        self.watch.look_on(stream)
+        self.tally = Tally(open_store(self._profiles_url()))
+        self.worker = Worker(stream, self._outlets(), self.tally, position=position, saw=self._saw)
+        self._replay(position)
+        self.door = Door(
+            self.journal,
+            Pseudonyms(secret, stream.epoch),
+            self._keys,
+            self.worker.hand_on,
+            epoch=stream.epoch,
+            at=stream.at,
+        )
+        self._fed = self._feeder()
+
+    def _outlets(self) -> list[Outlet]:
+        """Open what lines go to: always the released log, and a sink beside it."""
+        kind, _, place = self.settings.sink.partition(":")
+        if kind == "http-pull":
+            return [self.released]
+        if kind == "file":
+            sink = FileSink(Path(place), self.settings.rotate_bytes, after=self._sink_begins())
+            sink.open()
+            return [self.released, sink]
+        if kind == "kafka":
+            topic = KafkaOutlet(kafka_address(self.settings.sink), self.folder, after=self._sink_begins())
+            topic.open()
+            return [self.released, topic]
+        raise UsageError(
+            "there is no such sink", hint="`http-pull`, `file:PATH` or `kafka://HOST:PORT/TOPIC`"
+        )
+
+    def _sink_begins(self) -> int:
+        """A sink that is added later begins with what is released from then on."""
+        return self._restored_lines
+
+    def _feeder(self) -> Feeder | KafkaFeeder | None:
+        """Make what reads the source, where that does not come to the door by itself."""
+        kind, _, place = self.settings.source.partition(":")
+        if kind == "http":
+            return None
+        if kind == "file-tail":
+            return Feeder(Path(place), self.worker.stream.read, self._submit_read)
+        if kind == "kafka":
+            return KafkaFeeder(
+                kafka_address(self.settings.source), self.worker.stream.read, self._submit_read
+            )
+        raise UsageError(
+            "there is no such source", hint="`http`, `file-tail:PATH` or `kafka://HOST:PORT/TOPIC`"
+        )
+
+    def _submit_read(self, parsed: Parsed, read: Mapping[str, int]) -> Future[dict[str, Any]]:
+        self._check_backlog(len(parsed.records))
+        return self.door.submit(Request("records", parsed, facts={"read": dict(read)}))
+
+    def _replay(self, position: int) -> None:
+        """Apply what was made durable after the snapshot; outlets skip what they have."""
+        for group in _in_groups(self.journal.read(position)):
+            steps = [(number, entries.decode(data)) for number, data in group]
+            for _, entry in steps:
+                self._keys.learn(entry.keys)
+            self.worker.apply_again(steps)
+
+    def start(self) -> None:
+        """Begin to take records."""
+        self.worker.start()
+        self.door.start()
+        self.watch.start()
+        self._beat = threading.Thread(target=self._watch_clock, name="querycloak-beat", daemon=True)
+        self._beat.start()
+        if self._fed is not None:
+            self._fed.start()
+        self.ready = True
+
+    def hasten(self) -> None:
+        """Begin to end: nobody waits any longer for what may take long."""
+        self.ready = False
+        self._stop.set()
+
+    def stop(self) -> None:
+        """Take nothing more, apply what came, write a snapshot: the next start has nothing to do again."""
+        self.hasten()
+        self._beat.join()
+        if self._fed is not None:
+            self._fed.stop()
+        self.door.shut()
+        self.watch.stop()
+        if self.worker.failure is None:
+            self._last_checkpoint()
+        self.worker.stop()
+        self.door.close()
+        self.close()
+
+    def _last_checkpoint(self) -> None:
+        """Take a snapshot, unless an outlet is down: then the journal keeps what that lacks."""
+        saved = self.worker.ask(self._checkpoint)
+        while True:
+            try:
+                saved.result(timeout=_PATIENCE)
+            except TimeoutError:
+                if self.worker.trouble:
+                    self.worker.hasten()
+                continue
+            except QueryCloakError as error:
+                _log.warning("no snapshot at the end", extra={"code": error.code})
+            return
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self.tally.store.close()
+        self.worker.close()
+        self.journal.close()
+
+    # In
+
+    def submit(self, parsed: Parsed, key: bytes = b"") -> Future[dict[str, Any]]:
+        """Make records durable; the answer comes when they are."""
+        self._check_backlog(len(parsed.records))
+        return self.door.submit(Request("records", parsed, key=key))
+
+    def _check_backlog(self, more: int) -> None:
+        if self.worker.failure is not None:
+            raise Unavailable(self.failure())
+        if self.worker.queued + more > self.settings.backlog:
+            raise Busy(
+                "more records wait to be applied than the backlog allows", hint="try again in a few seconds"
+            )
+
+    def retry_key(self, key: str, body: bytes) -> bytes:
+        """Give what an Idempotency-Key is known by."""
+        return self._keys.digest(key, body)
+
+    def submit_searches(self, parsed: Parsed, key: bytes = b"") -> Future[dict[str, Any]]:
+        """Make searches durable that wait for their clicks."""
+        self._check_backlog(len(parsed.records))
+        return self.door.submit(Request("queries", parsed, key=key))
+
+    def submit_clicks(self, clicks: pl.DataFrame, key: bytes = b"") -> Future[dict[str, Any]]:
+        """Make clicks durable that belong to searches sent before or after them."""
+        self._check_backlog(clicks.height)
+        return self.door.submit(Request("events", frame=clicks, key=key))
+
+    # Out
+
+    def status(self) -> dict[str, Any]:
+        """Count what came and what became of it; at rest, accepted = released + held + dropped."""
+        counts, queued = self.worker.moment()
+        return {
+            "accepted": counts.accepted + queued,
+            "released": counts.released,
+            "held": counts.held,
+            "dropped": counts.dropped,
+            "queued": queued,
+            "epoch": counts.epoch,
+        }
+
+    def profile(self, label: str) -> dict[str, int]:
+        """Give a label's counts by category, as of the last write."""
+        found = self.tally.store.of(label)
+        if found is None:
+            raise NotThere("nothing was released under this label")
+        return found
+
+    def failure(self) -> str:
+        """Say why the service cannot go on, if so."""
+        error = self.worker.failure
+        return "" if error is None else f"applying records failed ({type(error).__name__}); see the log"
+
+    def trouble(self) -> str:
+        """Say why records are not taken or handed out right now, if so."""
+        if not self.ready:
+            return "the service is starting or stopping"
+        fed = self._fed.trouble if self._fed is not None else ""
+        return self.failure() or self.door.trouble or self.worker.trouble or fed
+
+    # People's rights
+
+    def erase(self, user: str) -> dict[str, int]:
+        """Forget a person; say how many of her records waited, and how many had left before."""
+        done = self._waited(self.door.submit(Request("erasure", facts={"user": user})))
+        self._waited(self.door.call(self.journal.cut))
+        self._waited(self._waited(self.worker.ask(self._checkpoint)))
+        return dict(done)
+
+    def _waited(self, future: Future[T]) -> T:
+        """Wait for something that an outlet may hold up; give up when it does, or when the service ends."""
+        while True:
+            try:
+                return future.result(timeout=_PATIENCE)
+            except TimeoutError:
+                if self.worker.trouble or self._stop.is_set():
+                    raise Unavailable(
+                        "this is on disk and will be carried out, but not now", hint="ask again later"
+                    ) from None
+
+    def export(self, user: str) -> dict[str, Any]:
+        """Give what is held of a person, and how many records of hers have left."""
+        name = self._waited(self.door.call(lambda: self.door.pseudonym(user)))
+        held, left = self._waited(self.worker.ask(lambda: self.worker.stream.person(name)))
+        return {"held": held.to_dicts(), "released": left}
+
+    def rotate(self) -> dict[str, int]:
+        """Start a new epoch: let go or drop what waits, new pseudonyms for everybody."""
+        done = self._waited(self.door.submit(Request("epoch")))
+        self._waited(self.door.call(self.journal.cut))
+        self._waited(self._waited(self.worker.ask(self._checkpoint)))
+        return done | {"epoch": self.worker.counts.epoch}
+
+    # What is due now and then
+
+    def _watch_clock(self) -> None:
+        while not self._stop.wait(_BEAT):
+            try:
+                self.beat()
+            except QueryCloakError as error:
+                _log.warning("what was due could not be done", extra={"code": error.code})
+
+    def beat(self) -> None:
+        """Take a snapshot or drop what has waited too long, if it is time."""
+        now, hold = time.monotonic(), self.settings.hold_seconds
+        if now - self._last_snapshot >= self.settings.snapshot_seconds:
+            self._snapshot_or_tidy()
+            self._last_snapshot = now
+        if self.tally.due():
+            self.worker.ask(self.worker.flush).add_done_callback(_report)
+        waits = self.worker.stream.joiner.busy or (hold and self.worker.counts.held)
+        if waits and now - self._last_tick >= _TICK:
+            self.door.submit(Request("tick", facts={"retention": hold * 1_000_000}))
+            self._last_tick = now
+
+    def _snapshot_or_tidy(self) -> None:
+        """Take a snapshot if anything came; else only let go of released lines that are too old."""
+        if self.worker.counts.position > self._saved:
+            self.door.call(self.journal.cut)
+            self.worker.ask(self._checkpoint).add_done_callback(_report)
+        else:
+            self.worker.ask(lambda: self.released.forget(time.time())).add_done_callback(_report)
+
+    def _checkpoint(self) -> Future[None]:
+        """Make outlets durable, save a snapshot, let the journal forget. In the worker's thread.
+
+        The journal begins a new file before: so all that this snapshot holds lies in files that can go.
+        """
+        self.worker.sync()
+        position = self.worker.counts.position
+        keys = self.door.call(self._keys.items).result()  # the door's thread alone may touch them
+        self._keeper.save(position, self.worker.stream, keys)
+        self._saved, self.saved_at = position, time.time()
+        self.released.forget(time.time())
+        return self.door.call(lambda: self.journal.forget(position))
+
+
+def _report(done: Future[Any]) -> None:
+    """Write down that something failed which nobody waits for; it is tried again when it is due."""
+    error = None if done.cancelled() else done.exception()
+    if error is not None:
+        _log.warning("what was due could not be done", extra={"fault": type(error).__name__})
+
+
+def _in_groups(frames: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+    group: list[tuple[int, bytes]] = []
+    for frame in frames:
+        group.append(frame)
+        if len(group) == _AGAIN:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+__all__ = ["Entry", "Service"]

@@ -1,0 +1,186 @@
+"""How a service is set up: one declaration for the file, the environment, the command line and the docs."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from querycloak import settings as declared
+from querycloak.engines.pipeline import Stage, parse_stages
+from querycloak.errors import ParameterError, UsageError
+from querycloak.keys import others_can_read
+from querycloak.ledger import default_state
+from querycloak.settings import setting
+
+#: The beginning of environment variables that hold settings: `QUERYCLOAK_SERVE_PORT`.
+PREFIX: Final = "QUERYCLOAK_SERVE_"
+#: Settings that a running service takes over on SIGHUP; it also reads token, certificate and key files again.
+RELOADABLE: Final = frozenset(
+    {
+        "backlog",
+        "body_bytes",
+        "body_seconds",
+        "connections",
+        "head_seconds",
+        "hold_seconds",
+        "keep_bytes",
+        "keep_seconds",
+        "rate",
+        "snapshot_seconds",
+        "wait_seconds",
+    }
+)
+#: A password in an address: `//user:password@`, or `?password=`.
+_PASSWORD: Final = re.compile(r"://[^/?#]*:[^/?#]+@|[?&][\w.]*password=", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceSettings(declared.Settings):
+    """Settings of `querycloak serve`."""
+
+    host: str = setting("127.0.0.1", kind=str, help="address to listen on; without tokens, loopback only")
+    port: int = setting(
+        8484, kind=int, at_least=0, at_most=65535, help="port to listen on; 0: any that is free"
+    )
+    state: str = setting(
+        "", kind=str, help="folder of journal, snapshots, released lines; default: in your home"
+    )
+    source: str = setting("http", kind=str, help="`http`, `kafka://HOST:PORT/TOPIC` or `file-tail:PATH`")
+    sink: str = setting("http-pull", kind=str, help="`http-pull`, `kafka://HOST:PORT/TOPIC` or `file:PATH`")
+    profiles: str = setting("sqlite", kind=str, help="`sqlite`, `sqlite:///PATH` or `postgresql://…`")
+    classify: bool = setting(True, kind=bool, help="give records a category that come without one")
+    taxonomy: str = setting("", kind=str, help="another taxonomy than the built-in one")
+    tokens: str = setting("", kind=str, help="file of hashed tokens with their roles")
+    tls_certificate: str = setting(
+        "", kind=str, help="certificate file, PEM; with `tls_key`, the service speaks TLS"
+    )
+    tls_key: str = setting("", kind=str, help="private key file, PEM")
+    state_key: str = setting(
+        "", kind=str, help="file with the key that journal and snapshots are encrypted with"
+    )
+    body_bytes: int = setting(16 << 20, kind=int, at_least=1024, help="largest body, after decompression")
+    body_seconds: float = setting(30, kind=float, at_least=0.1, help="how long a body may take to arrive")
+    head_seconds: float = setting(
+        10, kind=float, at_least=0.1, help="how long the lines before a body may take to arrive"
+    )
+    connections: int = setting(1000, kind=int, at_least=1, help="connections that may be open at once")
+    rate: float = setting(0, kind=float, at_least=0, help="records a second that each token may send; 0: any")
+    backlog: int = setting(
+        2_000_000,
+        kind=int,
+        at_least=1,
+        help="durable records that may wait to be applied before more get 429",
+    )
+    retry_seconds: int = setting(
+        86_400, kind=int, at_least=1, help="how long an Idempotency-Key is remembered"
+    )
+    click_seconds: int = setting(
+        60, kind=int, at_least=0, help="how long a search from OpenSearch UBI waits for its clicks"
+    )
+    hold_seconds: int = setting(
+        0, kind=int, at_least=0, help="how long a record may wait before it is dropped; 0: for ever"
+    )
+    keep_bytes: int = setting(4 << 30, kind=int, at_least=1 << 20, help="released lines to keep, in bytes")
+    keep_seconds: int = setting(7 * 86_400, kind=int, at_least=1, help="how long released lines are kept")
+    rotate_bytes: int = setting(
+        256 << 20, kind=int, at_least=1024, help="size at which a file sink is rotated"
+    )
+    snapshot_seconds: float = setting(60, kind=float, at_least=0.05, help="time between snapshots, at least")
+    certificate_seconds: int = setting(3600, kind=int, at_least=1, help="time that a certificate covers")
+    wait_seconds: int = setting(60, kind=int, at_least=0, help="longest wait of a long poll")
+
+    @property
+    def folder(self) -> Path:
+        """Say where state lies."""
+        return Path(self.state) if self.state else default_state() / "service"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything a service needs to know: its own settings, and the methods with theirs."""
+
+    settings: ServiceSettings
+    stages: list[Stage]
+    seed: int | None = None
+    again: Callable[[], Setup] | None = field(default=None, compare=False, repr=False)  # reads all anew
+
+    @property
+    def loopback(self) -> bool:
+        """Say whether only this machine can reach the service."""
+        return self.settings.host in ("127.0.0.1", "::1", "localhost")
+
+
+def setup(
+    flags: Mapping[str, Any],
+    methods: list[str],
+    chosen: Mapping[str, str],
+    *,
+    seed: int | None = None,
+    config: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Setup:
+    """Put a set-up together: flags win over the environment, which wins over the file."""
+    again = partial(setup, flags, methods, chosen, seed=seed, config=config, environment=environment)
+    file = _read(config) if config is not None else {}
+    named = _listed(file.pop("methods", []))
+    of_methods = {**_texts(_table(file.pop("settings", {}))), **chosen}
+    given = {name: str(value) for name, value in flags.items() if value is not None}
+    _check_passwords(given)
+    settings = ServiceSettings.parse({**_texts(file), **_from(environment), **given})
+    return Setup(settings, parse_stages(methods or named or ["cohort"], of_methods), seed, again)
+
+
+def _from(environment: Mapping[str, str] | None) -> dict[str, str]:
+    found = os.environ if environment is None else environment
+    return {
+        name.removeprefix(PREFIX).lower(): text for name, text in found.items() if name.startswith(PREFIX)
+    }
+
+
+def _check_passwords(flags: Mapping[str, str]) -> None:
+    """Refuse secrets where everybody on the machine can read them: in the list of processes."""
+    for name, text in flags.items():
+        if _PASSWORD.search(text):
+            raise UsageError(
+                f"`{name}` holds a password, and every user of this machine can read a command line",
+                hint=f"put it into the configuration file, {PREFIX}{name.upper()} or PGPASSWORD",
+            )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text("utf-8")
+        if _PASSWORD.search(text) and others_can_read(path):
+            raise UsageError(
+                "others can read the configuration, and it holds a password",
+                hint="run `chmod 600` on it first",
+            )
+        return tomllib.loads(text)
+    except OSError as error:
+        raise UsageError(f"the configuration cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise UsageError("the configuration is not TOML") from None
+
+
+def _listed(methods: Any) -> list[str]:
+    """Take the name of one method, or a list of them."""
+    listed = [methods] if isinstance(methods, str) else methods
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise ParameterError('`methods` must be a list of names, like ["rules", "cohort"]')
+    return listed
+
+
+def _table(settings: Any) -> dict[str, Any]:
+    if not isinstance(settings, dict):
+        raise ParameterError("`settings` must be a table: the settings of the methods, under `[settings]`")
+    return settings
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items()}

@@ -1,0 +1,165 @@
+"""Searches and clicks of OpenSearch UBI: joined in any order of arrival, by the clock that entries carry."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import polars as pl
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytestmark = pytest.mark.service
+pytest.importorskip("msgspec")
+
+from querycloak.errors import DataError  # noqa: E402
+from querycloak.service import frozen, ubi  # noqa: E402
+from querycloak.service.joining import EVENTS, QUERIES, Joiner  # noqa: E402
+
+KEY = b"k" * 32
+
+
+def searches(*ids):
+    rows = [{"user": f"u{i}", "query": f"q{i}", "query_id": i} for i in ids]
+    return pl.DataFrame(rows, schema=QUERIES)
+
+
+def clicks(*pairs):
+    return pl.DataFrame([{"query_id": i, "rank": r, "url": f"x{r}"} for i, r in pairs], schema=EVENTS)
+
+
+def shown(frame):
+    return frame.select("query", "rank", "url", "back").rows()
+
+
+def test_a_search_waits_for_its_clicks():
+    one = Joiner(wait=10)
+    one.add_queries(searches("a", "b"), 1)
+    one.add_events(clicks(("a", 3), ("a", 1)), 5)
+    assert one.due(10).height == 0
+    assert shown(one.due(11)) == [("qa", 3, "x3", 0), ("qa", 1, "x1", 1), ("qb", None, None, 0)]
+    assert (one.waiting, one.busy) == (0, False)
+
+
+def test_clicks_may_come_before_their_search():
+    one = Joiner(wait=10)
+    one.add_events(clicks(("a", 1)), 1)
+    one.add_queries(searches("a"), 5)
+    assert one.due(11).height == 0
+    assert shown(one.due(15)) == [("qa", 1, "x1", 0)]
+
+
+def test_clicks_of_no_search_are_counted_and_forgotten():
+    one = Joiner(wait=10)
+    one.add_events(clicks(("a", 1), ("b", 1)), 1)
+    one.due(11)
+    assert dict(one.dropped) == {"click without its query": 2}
+    assert not one.busy
+
+
+def test_an_erased_person_s_searches_and_clicks_go():
+    one = Joiner(wait=10)
+    one.add_queries(searches("a", "b"), 1)
+    one.add_events(clicks(("a", 1), ("b", 2)), 1)
+    assert one.erase("ua") == 1
+    assert shown(one.due(11)) == [("qb", 2, "x2", 0)]
+
+
+STEPS = st.lists(st.tuples(st.booleans(), st.sampled_from("abc"), st.integers(0, 4)), min_size=1, max_size=12)
+
+
+@given(steps=STEPS, restart=st.integers(0, 12))
+def test_joining_agrees_with_plain_lists(steps, restart):
+    """Every search leaves once, `wait` after it came, with all clicks that came by then and none twice."""
+    one, now, waiting, events, left, expected, alone = Joiner(wait=3), 0, [], [], [], [], 0
+    for number, (is_search, name, later) in enumerate(steps):
+        now += later
+        if number == restart:
+            again = Joiner(wait=3)
+            again.restore(frozen.thaw(frozen.freeze(one.snapshot())))
+            one = again
+        if is_search:
+            one.add_queries(searches(name), now)
+            waiting.append((now, name))
+        else:
+            one.add_events(clicks((name, number)), now)
+            events.append((now, name, number))
+        left += shown(one.due(now))
+        going = [name for at, name in waiting if at <= now - 3]
+        waiting = [(at, name) for at, name in waiting if at > now - 3]
+        for name_ in going:
+            mine = [n for _, e, n in events if e == name_]
+            expected += [(f"q{name_}", n, f"x{n}", b) for b, n in enumerate(mine)] or [
+                (f"q{name_}", None, None, 0)
+            ]
+        still = {name for _, name in waiting}
+        events = [e for e in events if e[1] not in going]
+        alone += sum(e[0] <= now - 3 and e[1] not in still for e in events)
+        events = [e for e in events if e[0] > now - 3 or e[1] in still]
+    assert left == expected
+    assert one.waiting == len(waiting)
+    assert one.dropped.total() == alone
+    assert one.snapshot()["events"].height == len(events)
+
+
+def cost(waiting):
+    """Measure what a search and a click cost, with a search leaving for each that comes."""
+    one = Joiner(wait=waiting)
+    for at in range(waiting):
+        one.add_queries(searches(f"{at}"), at)
+        one.add_events(clicks((f"{at}", 1)), at)
+    steps = [(at, searches(f"{at}"), clicks((f"{at}", 1))) for at in range(waiting, waiting + 200)]
+    start = time.process_time()
+    for at, search, click in steps:
+        one.add_queries(search, at)
+        one.add_events(click, at)
+        assert one.due(at).height == 1
+    return time.process_time() - start
+
+
+def test_what_a_request_costs_does_not_follow_what_waits():
+    """32 times as many wait. Joining anew each time cost 35 times as much; a bound of 4 leaves room."""
+    few, many = min(cost(500) for _ in range(3)), cost(16_000)
+    assert many < 4 * few
+
+
+def test_an_erased_search_is_in_no_snapshot():
+    one, secret = Joiner(wait=10), "a query that is longer than what fits beside its length"
+    rows = [{"user": user, "query": f"{secret} of {user}", "query_id": user} for user in ("a", "b", "c")]
+    one.add_queries(pl.DataFrame(rows, schema=QUERIES), 1)
+    assert one.erase("b") == 1
+    table = zstandard.decompress(frozen.freeze(one.snapshot()))
+    assert f"{secret} of a".encode() in table
+    assert f"{secret} of b".encode() not in table
+
+
+def test_documents_are_read_out_of_their_envelopes():
+    line = {
+        "_source": {
+            "client_id": "c",
+            "user_query": "shoes",
+            "query_id": "7",
+            "timestamp": "2026-01-01T00:00:00Z",
+        }
+    }
+    body = b'{"index": {}}\n' + json.dumps(line).encode() + b"\nnonsense\n"
+    found = ubi.queries(body, KEY, lines=True)
+    assert [(r.user, r.query) for r in found.records] == [("c", "shoes")]
+    assert {reason: rows.tolist() for reason, rows in found.bad.items()} == {"not JSON": [1]}
+    click = {
+        "action_name": "click", "query_id": "7",
+        "event_attributes": {"object": {"object_id": "sku-1"}, "position": {"ordinal": 4}},
+    }  # fmt: skip
+    other = {"action_name": "view", "query_id": "7"}
+    frame, ignored = ubi.events(json.dumps([click, other]).encode(), KEY, lines=False)
+    assert (frame.rows(), ignored) == ([(found.ids[0], 4, "sku-1")], 1)
+    assert "7" not in found.ids
+
+
+def test_a_body_without_any_document_is_refused():
+    with pytest.raises(DataError):
+        ubi.events(b"nonsense\n", KEY, lines=True)
+    with pytest.raises(DataError):
+        ubi.queries(b"nonsense", KEY, lines=False)

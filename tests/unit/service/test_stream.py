@@ -1,0 +1,216 @@
+"""The stream: cutting, restarting and merging entries change no byte of what is released."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytestmark = pytest.mark.service
+pytest.importorskip("msgspec")
+
+import querycloak as qc  # noqa: E402
+from querycloak.dictionary import Texts  # noqa: E402
+from querycloak.engines import local  # noqa: E402
+from querycloak.engines.pipeline import Pipeline, parse_stages  # noqa: E402
+from querycloak.errors import Refused, UsageError  # noqa: E402
+from querycloak.keys import derive  # noqa: E402
+from querycloak.service import entries, frozen  # noqa: E402
+from querycloak.service.entries import SCHEMA, Entry  # noqa: E402
+from querycloak.service.stream import Stream  # noqa: E402
+from querycloak.service.waiting import Waiting  # noqa: E402
+
+SECRET = b"s" * 32
+METHODS = [
+    (["cohort"], {"k": "3", "shards": "2"}),
+    (["cohort"], {"k": "2", "leftover": "join", "time": "coarsen"}),
+    (["swap"], {"k": "3"}),
+    (["rules", "cohort"], {"k": "3"}),
+    (["frequent-only"], {"k": "2"}),
+    (["z-anonymity"], {"z": "2"}),
+]
+
+
+def records(users=12, seed=5):
+    frame = qc.generate(users=users, seed=seed).frame.sort("time", maintain_order=True)
+    topics = ["Sports/Soccer", "Arts/Music", "Health"]
+    lengths = frame["query"].str.len_chars()
+    frame = frame.with_columns(
+        category=pl.Series([topics[n % 3] for n in lengths.to_list()]), back=pl.lit(0, pl.Int32)
+    )
+    return frame.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+
+
+LOG = records()
+
+
+def stream(methods, chosen):
+    return Stream(parse_stages(methods, chosen), SECRET)
+
+
+def entry(frame, at=1):
+    return Entry("records", at, frame)
+
+
+def lines(outputs):
+    return b"".join(one.lines() for one in outputs if len(one))
+
+
+def whole(methods, chosen):
+    one = stream(methods, chosen)
+    return lines([one.apply([entry(LOG)]), one.rotate()]), one
+
+
+@pytest.mark.parametrize(("methods", "chosen"), METHODS)
+@given(cuts=st.lists(st.integers(0, LOG.height), max_size=6).map(sorted), together=st.booleans())
+def test_cutting_changes_nothing(methods, chosen, cuts, together):
+    expected, _ = whole(methods, chosen)
+    pieces = [LOG[a:b] for a, b in zip([0, *cuts], [*cuts, LOG.height], strict=True)]
+    one = stream(methods, chosen)
+    steps = [[entry(p) for p in pieces]] if together else [[entry(p)] for p in pieces]
+    assert lines([*(one.apply(step) for step in steps), one.rotate()]) == expected
+
+
+@pytest.mark.parametrize(("methods", "chosen"), METHODS)
+@given(at=st.integers(0, LOG.height), twice=st.booleans())
+def test_a_restart_changes_nothing(methods, chosen, at, twice):
+    expected, _ = whole(methods, chosen)
+    first = stream(methods, chosen)
+    before = first.apply([entry(LOG[:at])])
+    second = stream(methods, chosen)
+    second.restore(frozen.thaw(frozen.freeze(first.snapshot())))
+    if twice:
+        third = stream(methods, chosen)
+        third.restore(frozen.thaw(frozen.freeze(second.snapshot())))
+        second = third
+    after = second.apply([entry(LOG[at:])])
+    assert (second.accepted, second.held + second.released + second.lost) == (LOG.height, LOG.height)
+    assert lines([before, after, second.rotate()]) == expected
+
+
+@pytest.mark.parametrize(("methods", "chosen"), METHODS[:4])
+def test_a_stream_gives_what_the_local_engine_gives(methods, chosen):
+    _, one = whole(methods, chosen)
+    assert one.accepted == one.released + one.lost
+    frames = [stream(methods, chosen)]
+    live = frames[0].apply([entry(LOG)])
+    last = frames[0].rotate()
+    shown = pl.concat([part.frame.drop("offset") for part in (live, last) if len(part)])
+    pipeline = Pipeline(parse_stages(methods, chosen), derive(SECRET, "stream", "0"), Texts())
+    rows = pl.Series(np.arange(LOG.height))
+    piece = LOG.drop("back").with_columns(row=rows, _place=rows, _head=rows, _when=rows)
+    local_frames = [part.frame for part in local.run(pipeline, [piece])]
+    assert shown.equals(pl.concat(local_frames).select(shown.columns))
+
+
+@pytest.mark.parametrize(("methods", "chosen"), METHODS)
+def test_texts_that_nothing_refers_to_are_forgotten_and_change_nothing(methods, chosen, monkeypatch):
+    monkeypatch.setattr("querycloak.service.stream.SPARE_TEXTS", -1)
+    expected, _ = whole(methods, chosen)
+    one, parts = stream(methods, chosen), []
+    for start in range(0, LOG.height, 40):
+        parts.append(one.apply([entry(LOG[start : start + 40])]))
+        one.snapshot()
+        assert len(one.pipeline.texts.query) <= one.held + 3 * 40
+    assert lines([*parts, one.rotate()]) == expected
+
+
+def test_everything_is_released_held_or_dropped_at_every_moment():
+    one = stream(["rules", "cohort"], {"k": "4"})
+    for start in range(0, LOG.height, 7):
+        one.apply([entry(LOG[start : start + 7])])
+        assert one.accepted == one.released + one.held + one.lost
+        assert one.lost == sum(one.reasons().values())
+
+
+def test_methods_that_need_order_drop_what_is_late():
+    one = stream(["z-anonymity"], {"z": "2"})
+    one.apply([entry(LOG[10:20]), entry(LOG[:10])])
+    assert sum(n for reason, n in one.reasons().items() if "later records" in reason) >= 9
+
+
+@pytest.mark.parametrize("method", ["km", "microagg-plain", "dp-histogram", "graph-suppress"])
+def test_methods_that_need_the_whole_log_are_refused(method):
+    with pytest.raises(UsageError, match="never ends"):
+        stream([method], {})
+
+
+def test_a_cohort_for_each_topic_is_refused():
+    with pytest.raises(Refused, match="experiment"):
+        stream(["cohort"], {"scope": "category", "time": "drop"})
+
+
+def test_fresh_labels_are_the_door_s_work():
+    with pytest.raises(UsageError, match="at the door"):
+        stream(["cohort"], {"labels": "fresh"})
+
+
+def test_an_epoch_draws_other_labels():
+    one = stream(["cohort"], {"k": "6", "shards": "1"})
+    first = one.apply([entry(LOG)])
+    one.rotate()
+    second = one.apply([entry(LOG)])
+    assert (one.epoch, second.first) == (1, one.released - len(second) + 1)
+    assert first.frame["query"].equals(second.frame["query"])
+    # The chance that some 400 draws out of six are the same is nil.
+    assert not first.frame["user"].equals(second.frame["user"])
+
+
+def test_an_erased_person_s_records_are_dropped_and_she_comes_back_a_stranger():
+    one = stream(["cohort"], {"k": "6", "shards": "1"})
+    name = LOG["user"][0]
+    one.apply([entry(LOG.head(2))])
+    waiting = one.held
+    one.apply([Entry("erasure", 2, facts={"user": name})])
+    assert waiting
+    assert one.told["held"] == LOG.head(2).filter(pl.col("user") == name).height
+    assert one.strangers.now(name) != name
+    shown = pl.concat([part.frame for part in (one.apply([entry(LOG)]), one.rotate()) if len(part)])
+    assert name not in shown["user"].to_list()
+    assert one.accepted == one.released + one.held + one.lost
+
+
+def test_what_waits_too_long_is_dropped_by_the_clock_that_entries_carry():
+    one = stream(["cohort"], {"k": "50"})
+    one.apply([entry(LOG[:5], at=10), entry(LOG[5:9], at=20)])
+    one.apply([Entry("tick", 31, facts={"retention": 15})])
+    assert (one.held, one.lost) == (4, 5)
+    assert one.reasons() == {"cohort: waited longer than the retention time": 5}
+
+
+def test_entries_come_back_as_they_went():
+    one = Entry("records", 5, LOG[:3], ((b"k" * 24, 5, b"{}"),), {"a": 1})
+    two = entries.decode(entries.encode(one))
+    assert (two.kind, two.at, two.keys, two.facts) == (one.kind, one.at, one.keys, one.facts)
+    assert two.frame.equals(one.frame)
+
+
+@given(
+    sizes=st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=5), min_size=1, max_size=8),
+    picks=st.lists(st.lists(st.integers(0, 100), max_size=6), max_size=8),
+)
+def test_waiting_finds_what_a_plain_list_finds(sizes, picks):
+    waiting, known, row = Waiting(), {}, 0
+    for number, searches in enumerate(sizes):
+        heads = []
+        for size in searches:
+            known[row] = list(range(row, row + size))
+            heads += [row] * size
+            row += size
+        rows = known and pl.Series(range(row - len(heads), row))
+        waiting.add(pl.DataFrame({"row": rows, "_head": heads, "text": [str(r) for r in rows]}))
+        chosen = sorted({list(known)[p % len(known)] for p in (picks[number] if number < len(picks) else [])})
+        if chosen:
+            frame, _ = waiting.take(np.array(chosen))
+            assert frame["row"].to_list() == [r for head in chosen for r in known[head]]
+            waiting.forget(np.array(chosen * 2))
+            for head in chosen:
+                del known[head]
+        waiting.tidy()
+        left = waiting.frame()
+        assert ([] if left is None else left["row"].to_list()) == [r for rows in known.values() for r in rows]
+        assert waiting.count == sum(map(len, known.values()))
+        if not known:
+            row += 1
