@@ -18,6 +18,7 @@ from tests.servers import (
     postgres,
     postgres_of_the_session,
     postgres_url,
+    spark,
 )
 
 #: Fixtures for every folder.

@@ -14,6 +14,7 @@ from querycloak.testing.servers.postgres import LocalPostgres
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +55,24 @@ def kafka(kafka_of_the_session: LocalKafka) -> LocalKafka:
     """A Kafka broker that answers; topics of earlier tests are still in it, so name yours for yourself."""
     kafka_of_the_session.start()
     return kafka_of_the_session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Spark on two cores of this machine; starting it takes some 20 seconds."""
+    from querycloak.engines.spark.session import start
+
+    folder = tmp_path_factory.mktemp("spark")
+    options = {
+        "spark.driver.memory": "2g",
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.shuffle.partitions": "4",
+        "spark.default.parallelism": "2",
+    }
+    session = start("local[2]", options)
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="module")

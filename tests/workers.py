@@ -14,7 +14,7 @@ from pathlib import Path
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[1]
-_SERVERS = re.compile(r"mark\.(kafka|postgres)\b")
+_SERVERS = re.compile(r"mark\.(kafka|postgres|spark)\b")
 _MODULE = re.compile(r"scope=\"module\"|def test_\w+\([^)]*\bbrowser\b")
 
 

@@ -20,6 +20,7 @@ _EXTRAS = (
     ("service", "fastapi", "the live service, `querycloak serve`"),
     ("kafka", "confluent_kafka", "Kafka in and out of the service"),
     ("postgres", "psycopg", "profiles of the service in PostgreSQL"),
+    ("spark", "pyspark", "logs beyond one machine: `protect --engine spark`, `querycloak.spark`"),
 )
 
 

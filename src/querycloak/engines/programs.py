@@ -72,7 +72,7 @@ def all_programs() -> list[Program]:
     """List every program, found or not."""
     return [
         Program("PostgreSQL", "tests of profiles in it", f"{_GET}`apt install postgresql`", postgres()),
-        Program("Java", "tests with a Kafka broker", f"{_GET}`apt install default-jre-headless`", java()),
+        Program("Java", "Spark, and tests with a Kafka broker", f"{_GET}`apt install default-jre-headless`", java()),
         Program(
             "Kafka broker",
             "tests of Kafka in and out",
