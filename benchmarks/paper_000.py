@@ -95,7 +95,7 @@ def drive(work: Workload, method: str, settings: dict[str, str]) -> Outcome:
         parts.append(pipeline.push(work.batch[start : start + PIECE]))
         pipeline.drain_dropped()
     held = array_bytes(pipeline.stages[0], work.batch.texts)
-    parts.append(local.at_moment(pipeline.close(), size))
+    parts.append(pipeline.close_at(size))
     seconds = time.process_time() - begin
     columns = {name: np.concatenate([getattr(p, name) for p in parts]) for name in Batch.COLUMNS}
     certificate = {"methods": [{"method": s.method, "settings": s.settings.as_dict()} for s in stages]}

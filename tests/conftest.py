@@ -22,7 +22,15 @@ from tests.servers import (
 )
 
 #: Fixtures for every folder.
-__all__ = ["browser", "kafka", "kafka_of_the_session", "postgres", "postgres_of_the_session", "postgres_url"]
+__all__ = [
+    "browser",
+    "kafka",
+    "kafka_of_the_session",
+    "postgres",
+    "postgres_of_the_session",
+    "postgres_url",
+    "spark",
+]
 
 slow_machine = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("default", max_examples=40, derandomize=True, **slow_machine)

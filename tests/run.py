@@ -23,7 +23,7 @@ GROUPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("service", "fastapi", "pip install 'querycloak[service]'", ()),
     ("kafka", "confluent_kafka", "pip install 'querycloak[kafka]'", ("Java", "Kafka broker")),
     ("postgres", "psycopg", "pip install 'querycloak[postgres]'", ("PostgreSQL",)),
-    ("spark", "pyspark", "pip install 'querycloak[spark]'", ("Java",)),
+    ("spark", "pyspark", "pip install 'querycloak[spark]'", ("Java", "Spark's Kafka connector")),
     ("browser", "playwright", "pip install playwright", ("Chromium",)),
 )
 

@@ -1,9 +1,10 @@
-"""Gets what tests need beside Python: PostgreSQL, Chromium, Java and a Kafka broker. Quick when all is there.
+"""Gets what tests need beside Python: PostgreSQL, Chromium, Java, and jars for Kafka and Spark.
 
 Usage: python tools/test_services.py      (`make test-services`)
 
-As root on Debian it installs packages with apt; Maven copies the broker's jars to the user's cache. What it
-may not do it names, with the command for somebody who may, and ends with status 1. It starts no server.
+It is quick when all is there. As root on Debian it installs packages with apt; Maven copies a Kafka broker,
+and Spark's connector for Kafka, to the user's cache. What it may not do it names, with the command for
+somebody who may, and ends with status 1. It starts no server.
 """
 
 from __future__ import annotations
@@ -14,16 +15,44 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from querycloak.engines import programs
 
-POM = Path(__file__).resolve().parent / "kafka" / "pom.xml"
+HERE = Path(__file__).resolve().parent
 #: The Debian package of each program.
 PACKAGES = {"PostgreSQL": "postgresql", "Java": "default-jre-headless", "Chromium": "chromium"}
 CLUSTERS = Path("/etc/postgresql-common/createcluster.d")
+
+
+class Jars(NamedTuple):
+    """What a pom names; one artifact of it tells whether its folder has them, in the right version."""
+
+    name: str
+    pom: Path
+    artifact: str
+    folder: Callable[[], Path]
+
+    def are_current(self) -> bool:
+        """Say whether what the pom names is in its folder."""
+        pom = self.pom.read_text("utf-8")
+        found = re.search(rf"<artifactId>{self.artifact}</artifactId>\s*<version>(.+?)</version>", pom)
+        assert found is not None
+        return (self.folder() / f"{self.artifact}-{found[1]}.jar").exists()
+
+
+JARS = (
+    Jars("a Kafka broker", HERE / "kafka" / "pom.xml", "kafka_2.13", programs.kafka_folder),
+    Jars(
+        "Spark's Kafka connector",
+        HERE / "spark" / "pom.xml",
+        "spark-sql-kafka-0-10_2.13",
+        programs.spark_folder,
+    ),
+)
 
 
 def main() -> int:
@@ -31,13 +60,14 @@ def main() -> int:
     packages = missing_packages()
     if packages:
         install(packages)
-    if not jars_are_current() and shutil.which("mvn") and programs.java():
-        fetch_jars()
+    for jars in old_jars():
+        if shutil.which("mvn") and programs.java():
+            fetch(jars)
     left = [program for program in programs.all_programs() if program.place is None]
     for program in left:
         say(f"still missing: {program.name} ({program.purpose})")
     if not left:
-        say("PostgreSQL, Java, a Kafka broker and Chromium are there")
+        say("PostgreSQL, Java, a Kafka broker, Spark's connector for it and Chromium are there")
     return 1 if left else 0
 
 
@@ -53,7 +83,7 @@ def missing_packages() -> list[str]:
         for program in programs.all_programs()
         if program.place is None and program.name in PACKAGES
     ]
-    return wanted + ["maven"] * (not jars_are_current() and shutil.which("mvn") is None)
+    return wanted + ["maven"] * (bool(old_jars()) and shutil.which("mvn") is None)
 
 
 def install(packages: list[str]) -> None:
@@ -91,24 +121,23 @@ def no_cluster_of_its_own() -> Iterator[None]:
                 folder.rmdir()
 
 
-def jars_are_current() -> bool:
-    """Say whether the broker that the pom names is in its folder."""
-    pom = POM.read_text("utf-8")
-    found = re.search(r"<artifactId>kafka_2.13</artifactId>\s*<version>(.+?)</version>", pom)
-    assert found is not None
-    return (programs.kafka_folder() / f"kafka_2.13-{found[1]}.jar").exists()
+def old_jars() -> list[Jars]:
+    """List what Maven has to fetch."""
+    return [jars for jars in JARS if not jars.are_current()]
 
 
-def fetch_jars() -> None:
-    """Let Maven copy the broker's jars; they get their place only when all are there."""
-    place = programs.kafka_folder()
-    say(f"fetching a Kafka broker into {place}")
+def fetch(jars: Jars) -> None:
+    """Let Maven copy jars; they get their place only when all are there."""
+    place = jars.folder()
+    say(f"fetching {jars.name} into {place}")
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as folder:
         fresh = Path(folder) / "jars"
         maven = ["mvn", "--quiet", "--batch-mode", "-Dstyle.color=never", "--strict-checksums"]
         copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={fresh}"]
-        done = subprocess.run([*maven, "--file", POM, *copy], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*maven, "--file", jars.pom, *copy], capture_output=True, text=True, check=False
+        )
         if done.returncode:
             say(f"Maven failed:\n{done.stdout.strip()}")
             return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _VERBS = ("Release", "attack", "classify", "generate", "measure", "protect", "read", "verify", "write")
 _HOME = dict.fromkeys(_VERBS, "querycloak.api") | {"Log": "querycloak.log"}
-_ROOMS = ("measures", "topics", "testing", "errors")
+_ROOMS = ("measures", "topics", "testing", "errors", "spark")
 
 __all__ = [
     "Log",

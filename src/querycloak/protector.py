@@ -12,8 +12,9 @@ import numpy.typing as npt
 import polars as pl
 
 from querycloak import settings as declared
-from querycloak.dictionary import Texts
+from querycloak.dictionary import Dictionary, Texts
 from querycloak.guarantees import Guarantee
+from querycloak.keys import derive
 from querycloak.log import Batch, IntArray
 
 State = dict[str, npt.NDArray[Any]]
@@ -104,8 +105,19 @@ class Protector(ABC):
         return [cls.Settings()]
 
     def partition_key(self, batch: Batch) -> IntArray | None:
-        """Say which elements must stay together when work is split; None: they all must."""
+        """Say which elements must stay together when work is split; None: they all must.
+
+        The same text has the same key in every process (see `key_of_text`), so that workers agree.
+        """
         return None
+
+    def key_of_text(self, known: Dictionary, codes: IntArray) -> IntArray:
+        """Give each code's text as a number for `partition_key`; no text gives 0."""
+        keys = np.zeros(codes.size, np.int64)
+        some = codes >= 0
+        prints = known.fingerprints(codes[some], derive(self.key, "partition"))
+        keys[some] = (prints >> np.uint64(1)).astype(np.int64)
+        return keys
 
     @abstractmethod
     def promise(self) -> Guarantee:
@@ -156,13 +168,25 @@ class Protector(ABC):
     #: Why the method did what it did, for `--explain`; names nothing that fewer than its k people share.
     explanation: dict[str, Any]
 
-    def facts(self) -> dict[str, Any]:
-        """Give what the certificate states about this very release, beside the promise."""
+    def tally(self) -> State:
+        """Give what `facts` counts, as arrays: those of several workers are put together end to end."""
+        return {}
+
+    def facts(self, tally: State | None = None) -> dict[str, Any]:
+        """Give what the certificate states about this very release, beside the promise.
+
+        With a tally it is about what several workers did together.
+        """
         return {}
 
     def book(self) -> pl.DataFrame | None:
         """Give what must be kept over releases of one source, if anything must."""
         return None
+
+    @classmethod
+    def merge_books(cls, books: list[pl.DataFrame]) -> pl.DataFrame:
+        """Put together the books of workers that began with the same one, each with its own people."""
+        return pl.concat(books).unique(maintain_order=True)
 
     def miss_book(self) -> None:  # noqa: B027 - only budgets are shared between methods
         """Carry on knowing that earlier releases left a book which is not here."""

@@ -50,18 +50,19 @@ def test_doctor_names_every_extra():
 
 
 def test_doctor_says_how_to_get_each_program_that_is_missing(monkeypatch, tmp_path):
-    for name in ("PATH", "JAVA_HOME", "QUERYCLOAK_KAFKA_JARS"):
+    for name in ("PATH", "JAVA_HOME", "QUERYCLOAK_KAFKA_JARS", "QUERYCLOAK_SPARK_JARS"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setattr("querycloak.engines.programs.POSTGRES_HOMES", tmp_path)
-    missing = run("doctor").stdout.splitlines()[-4:]
-    for line, name in zip(missing, ["PostgreSQL", "Java", "Kafka broker", "Chromium"], strict=True):
-        assert line.startswith(f"  no   {name}: tests ")
+    names = ["PostgreSQL", "Java", "Kafka broker", "Spark's Kafka connector", "Chromium"]
+    for line, name in zip(run("doctor").stdout.splitlines()[-5:], names, strict=True):
+        assert line.startswith(f"  no   {name}: ")
         assert "; in a clone, `make test-services`; else " in line
-    for name in ("initdb", "postgres", "pg_isready", "bin/java", "kafka_2.13-1.jar", "chromium"):
+    jars = ("kafka_2.13-1.jar", "spark-sql-kafka-0-10_2.13-1.jar")
+    for name in ("initdb", "postgres", "pg_isready", "bin/java", "chromium", *jars):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.touch(0o755)
-    assert [part["there"] for part in json.loads(run("doctor", "--json").stdout)["programs"]] == [True] * 4
+    assert [part["there"] for part in json.loads(run("doctor", "--json").stdout)["programs"]] == [True] * 5
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

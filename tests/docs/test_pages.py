@@ -34,6 +34,7 @@ def marks(page: Path) -> list[pytest.MarkDecorator]:
         ("sign", "--new-identity"),
         ("nlp", "--classifier linguistic"),
         ("embeddings", 'similarity="embedding"'),
+        ("spark", "qc.spark."),
     )
     return [getattr(pytest.mark, extra) for extra, option in needs if option in text]
 

@@ -13,6 +13,7 @@ from querycloak.engines import programs
 from tests import run
 
 ROOT = Path(__file__).parents[2]
+CONNECTOR = "spark-sql-kafka-0-10_2.13-4.2.0.jar"
 
 
 @pytest.fixture
@@ -28,6 +29,7 @@ def services(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("QUERYCLOAK_KAFKA_JARS", str(tmp_path / "cache" / "kafka"))
+    monkeypatch.setenv("QUERYCLOAK_SPARK_JARS", str(tmp_path / "cache" / "spark"))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     (tmp_path / "bin").mkdir()
     (tmp_path / "etc").mkdir()
@@ -51,7 +53,7 @@ def test_everything_is_installed_on_a_machine_that_has_nothing(services, tmp_pat
         for name in {home}/{{initdb,postgres,pg_isready}} {tmp_path}/bin/{{java,chromium}}; do
           echo > $name; /bin/chmod 755 $name; done
         printf '#!/bin/bash\\nfor last; do :; done; folder=${{last#*=}}; /bin/mkdir -p $folder;
-          echo > $folder/kafka_2.13-4.3.1.jar' > {tmp_path}/bin/mvn
+          echo > $folder/kafka_2.13-4.3.1.jar; echo > $folder/{CONNECTOR}' > {tmp_path}/bin/mvn
         /bin/chmod 755 {tmp_path}/bin/mvn"""
     program(tmp_path / "bin" / "apt-get", install)
     assert services.main() == 0, capsys.readouterr().out
@@ -62,11 +64,14 @@ def test_everything_is_installed_on_a_machine_that_has_nothing(services, tmp_pat
         "create_main_cluster = false",
     ]
     assert not (tmp_path / "etc" / "postgresql-common").exists(), "the note for apt was left behind"
-    assert "PostgreSQL, Java, a Kafka broker and Chromium are there" in capsys.readouterr().out
+    assert (
+        "PostgreSQL, Java, a Kafka broker, Spark's connector for it and Chromium are there"
+        in capsys.readouterr().out
+    )
     (tmp_path / "asked").unlink()
     assert services.main() == 0
     assert not (tmp_path / "asked").exists(), "all was there, and yet it installed something"
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["kafka"]
+    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["kafka", "spark"]
 
 
 def test_who_is_not_root_is_told_what_root_would_run(services, tmp_path, monkeypatch, capsys):
@@ -77,6 +82,7 @@ def test_who_is_not_root_is_told_what_root_would_run(services, tmp_path, monkeyp
     packages = "postgresql default-jre-headless chromium maven"
     assert f"run: sudo apt-get install --yes --quiet --no-install-recommends {packages}\n" in said
     assert "still missing: Kafka broker (tests of Kafka in and out)\n" in said
+    assert "still missing: Spark's Kafka connector (Kafka in and out of Spark's streaming)\n" in said
 
 
 def test_without_apt_it_names_the_packages(services, capsys):
@@ -94,22 +100,28 @@ def test_a_failure_is_shown_and_leaves_nothing_half_done(services, tmp_path, cap
     assert "failed:\nout of paper\n" in capsys.readouterr().out
     assert not services.CLUSTERS.exists()
     assert not (tmp_path / "cache" / "kafka").exists()
+    assert not (tmp_path / "cache" / "spark").exists()
 
 
 def test_an_older_broker_is_replaced(services, tmp_path):
     program(tmp_path / "bin" / "java")
     program(
         tmp_path / "bin" / "mvn",
-        "for last; do :; done; /bin/mkdir ${last#*=}; echo > ${last#*=}/kafka_2.13-4.3.1.jar",
+        "for last; do :; done; /bin/mkdir ${last#*=}; "
+        f"echo > ${{last#*=}}/kafka_2.13-4.3.1.jar; echo > ${{last#*=}}/{CONNECTOR}",
     )
-    (tmp_path / "cache" / "kafka").mkdir(parents=True)
-    (tmp_path / "cache" / "kafka" / "kafka_2.13-3.0.0.jar").touch()
+    for name, old in (("kafka", "kafka_2.13-3.0.0.jar"), ("spark", "spark-sql-kafka-0-10_2.13-4.0.0.jar")):
+        (tmp_path / "cache" / name).mkdir(parents=True)
+        (tmp_path / "cache" / name / old).touch()
     services.main()
-    assert [path.name for path in (tmp_path / "cache" / "kafka").iterdir()] == ["kafka_2.13-4.3.1.jar"]
+    for name in ("kafka", "spark"):
+        there = {path.name for path in (tmp_path / "cache" / name).iterdir()}
+        assert there == {"kafka_2.13-4.3.1.jar", CONNECTOR}
 
 
-def test_the_brokers_pom_names_no_host():
-    pom = (ROOT / "tools" / "kafka" / "pom.xml").read_text()
+@pytest.mark.parametrize("name", ["kafka", "spark"])
+def test_the_poms_name_no_host(name):
+    pom = (ROOT / "tools" / name / "pom.xml").read_text()
     assert "<repositor" not in pom
     assert "<pluginRepositor" not in pom
     assert pom.count("://") == 1, "only the name of the pom's own format"
@@ -123,8 +135,19 @@ def test_groups_that_cannot_run_are_named_with_what_they_lack(services, monkeypa
             "not installed: pip install 'querycloak[postgres]'",
             f"no PostgreSQL: {programs.how_to_get('PostgreSQL')}",
         ],
+        "spark": [f"no {name}: {programs.how_to_get(name)}" for name in ("Java", "Spark's Kafka connector")],
         "browser": [f"no Chromium: {programs.how_to_get('Chromium')}"],
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "version"), [('openjdk version "17.0.15" 2025-04-15', 17), ('java version "1.8.0_402"', 8)]
+)
+def test_a_java_that_is_too_old_counts_as_none_and_is_named(services, tmp_path, text, version):
+    program(tmp_path / "bin" / "java", f"echo '{text}' >&2")
+    assert programs.java_version(tmp_path / "bin" / "java") == version
+    assert (programs.java() is None) == (version < 17)
+    assert ("Java 8 is too old, 17 is needed: " in programs.how_to_get("Java")) == (version < 17)
 
 
 def test_leaving_out_is_failing_where_all_is_required(services, monkeypatch, capsys):

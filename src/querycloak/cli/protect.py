@@ -63,7 +63,21 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--sign", type=_FILE, metavar="KEY", help="Sign the certificate with an Ed25519 key (PEM).")
 @click.option(
-    "--engine", type=click.Choice(["local"]), default="local", show_default=True, help="What does the work."
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="What does the work: this machine alone, or Spark.",
+)
+@click.option(
+    "--master",
+    metavar="URL",
+    default="local[*]",
+    show_default=True,
+    help="Where Spark runs, with `--engine spark`.",
+)
+@click.option(
+    "--conf", "conf", multiple=True, metavar="NAME=VALUE", help="An option of Spark's own, e.g. its memory."
 )
 @READING
 @SEED
@@ -71,7 +85,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 def command(
     methods: tuple[str, ...],
     chosen: tuple[str, ...],
-    engine: str,
+    conf: tuple[str, ...],
     explain: bool,
     quiet: bool,
     as_json: bool,
@@ -97,6 +111,7 @@ def command(
             stages=parse_stages(list(methods), settings),
             mapping=mapping,
             format=rest.pop("format_"),
+            spark=pairs(conf, "--conf"),
             progress=show,
             **rest,
         )

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,8 @@ from querycloak.log import BIT, CANONICAL, NO_TIME, Batch, IntArray
 SLICE = 1 << 20
 #: Pieces below this are turned into numbers faster than threads are started.
 SMALL = 1 << 14
+#: How much longer than the rows themselves a table by their numbers may be.
+_SPARSE = 16
 _TEXT = ("user", "query", "url", "category")
 
 
@@ -46,12 +48,38 @@ def run(pipeline: Pipeline, pieces: Iterable[pl.DataFrame]) -> Iterator[Released
         read += piece.height
     if read:
         pipeline.check_people()
-    yield render(pipeline, at_moment(pipeline.close(), read), pending)
+    yield render(pipeline, pipeline.close_at(read), pending)
 
 
-def at_moment(batch: Batch, read: int) -> Batch:
-    """Note that what the end of the input set free left after the last row was read."""
-    return batch.replace(seq=np.maximum(batch.seq, read))
+class LocalWork:
+    """The work of a release on this machine: what engines share is what `release` asks of them."""
+
+    def __init__(self, pipeline: Pipeline, pieces: Iterable[pl.DataFrame]) -> None:
+        self._pipeline, self._pieces = pipeline, pieces
+
+    def parts(self) -> Iterator[Released]:
+        """Give what leaves, in order of release."""
+        return run(self._pipeline, self._pieces)
+
+    def counts(self) -> pl.DataFrame:
+        """Give the table of counts, once all parts were given."""
+        return self._pipeline.counts()
+
+    def dropped(self) -> dict[str, dict[str, int]]:
+        """Count what was dropped, by method and reason."""
+        return self._pipeline.dropped()
+
+    def explanation(self) -> dict[str, dict[str, Any]]:
+        """Say why methods did what they did, where they tell."""
+        return {stage.name: stage.explanation for stage in self._pipeline if stage.explanation}
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Give what the certificate states about each method's part."""
+        return [stage.facts() for stage in self._pipeline]
+
+    def books(self) -> list[pl.DataFrame | None]:
+        """Give what must be kept of each method over releases."""
+        return [stage.book() for stage in self._pipeline]
 
 
 def encode(piece: pl.DataFrame, pipeline: Pipeline, read: int) -> Batch:
@@ -70,7 +98,7 @@ def coded(piece: pl.DataFrame, pipeline: Pipeline, read: int) -> Batch:
     names = (pipeline.reads | {"time"}) & set(piece.columns)  # the order of release goes by time
 
     def numbers(name: str) -> IntArray:
-        found: IntArray = _numbers(piece[name], name, pipeline.texts)[firsts]
+        found: IntArray = numbers_of(piece[name], name, pipeline.texts)[firsts]
         return found
 
     if piece.height < SMALL:
@@ -91,7 +119,8 @@ def warm_up(stages: list[Stage]) -> None:
             pass
 
 
-def _numbers(column: pl.Series, name: str, texts: Texts) -> IntArray:
+def numbers_of(column: pl.Series, name: str, texts: Texts) -> IntArray:
+    """Turn a column of a log into integers."""
     if name == "time":
         return column.to_physical().fill_null(NO_TIME).to_numpy()
     if name == "rank":
@@ -121,7 +150,7 @@ class Pending:
 
     def add(self, piece: pl.DataFrame) -> None:
         """Take in the records of a piece; only now is the room of those that went used again."""
-        piece = piece.drop("_when", "_place")
+        piece = piece.drop("_when", "_place", strict=False)
         head = piece["_head"].to_numpy()
         if self._frame is not None:
             stay = ~np.isin(self._head, np.concatenate([np.empty(0, np.int64), *self._gone]))
@@ -149,22 +178,29 @@ class Rows:
     def __init__(self, head: IntArray) -> None:
         self._base = int(head.min(initial=0))
         span = int(head.max(initial=-1)) - self._base + 1
-        sizes = np.bincount(head - self._base, minlength=max(span, 0))
+        # A table as long as the rows' numbers reach would be mostly empty where they are few of many.
+        self._known = np.unique(head) if span > _SPARSE * head.size else None
+        head = self._number(head)
+        sizes = np.bincount(head, minlength=max(span if self._known is None else self._known.size, 0))
         self._single = bool((sizes <= 1).all())
         if self._single:
             self._start = np.empty(sizes.size, np.int64)
-            self._start[head - self._base] = np.arange(head.size)
+            self._start[head] = np.arange(head.size)
         else:
             self._order = np.argsort(head, kind="stable")
             self._start = np.cumsum(sizes) - sizes
             self._sizes = sizes
 
+    def _number(self, heads: IntArray) -> IntArray:
+        return heads - self._base if self._known is None else np.searchsorted(self._known, heads)
+
     def of(self, heads: IntArray) -> tuple[IntArray, IntArray | slice]:
         """Give the places of all rows of these searches, and which search each belongs to."""
-        begin = self._start[heads - self._base]
+        number = self._number(heads)
+        begin = self._start[number]
         if self._single:
             return begin, slice(None)
-        sizes = self._sizes[heads - self._base]
+        sizes = self._sizes[number]
         which = np.repeat(np.arange(heads.size), sizes)
         within = np.arange(which.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return self._order[begin[which] + within], which
@@ -177,8 +213,8 @@ def render(pipeline: Pipeline, batch: Batch, pending: Waiting) -> Released:
     """
     made = batch.row < 0
     if not made.any():
-        return _rendered(pipeline, batch, pending)[0]
-    real, which = _rendered(pipeline, batch[~made], pending)
+        return rendered(pipeline, batch, pending)[0]
+    real, which = rendered(pipeline, batch[~made], pending)
     fresh = _made_up(pipeline, batch[made], real)
     place = np.flatnonzero(~made)
     order = np.argsort(np.concatenate([place[which], np.flatnonzero(made)]), kind="stable")
@@ -188,13 +224,14 @@ def render(pipeline: Pipeline, batch: Batch, pending: Waiting) -> Released:
     return Released(frame, truth)
 
 
-def _rendered(pipeline: Pipeline, batch: Batch, pending: Waiting) -> tuple[Released, IntArray | slice]:
+def rendered(pipeline: Pipeline, batch: Batch, pending: Waiting) -> tuple[Released, IntArray | slice]:
+    """Spell out records that come from the input; say which element of the batch each row belongs to."""
     source, which = pending.take(batch.row)
     batch = batch if isinstance(which, slice) else batch[which]
     columns = [name for name in source.columns if name != "row"]
     truth = _truth(pipeline, source, batch)
     frame = source.select(columns).with_columns(
-        _spelled(batch, name) for name in sorted(pipeline.rewrites & set(columns))
+        spelled(batch, name) for name in sorted(pipeline.rewrites & set(columns))
     )
     pending.forget(batch.row)
     return Released(_blanked(frame, batch, pipeline.empties), truth), which
@@ -202,7 +239,7 @@ def _rendered(pipeline: Pipeline, batch: Batch, pending: Waiting) -> tuple[Relea
 
 def _made_up(pipeline: Pipeline, batch: Batch, like: Released) -> Released:
     """Spell out records of which the batch is all there is; columns that it does not have are empty."""
-    known: dict[str, pl.Series] = {n: _spelled(batch, n) for n in CANONICAL if n in like.frame.columns}
+    known: dict[str, pl.Series] = {n: spelled(batch, n) for n in CANONICAL if n in like.frame.columns}
     nothing = pl.Series([None]).new_from_index(0, len(batch))
     frame = pl.DataFrame(
         {name: known.get(name, nothing).cast(kind) for name, kind in like.frame.schema.items()}
@@ -233,7 +270,8 @@ def _truth(pipeline: Pipeline, source: pl.DataFrame, batch: Batch) -> pl.DataFra
     return pl.DataFrame(known)
 
 
-def _spelled(batch: Batch, name: str) -> pl.Series:
+def spelled(batch: Batch, name: str) -> pl.Series:
+    """Spell out one column of a batch."""
     values = getattr(batch, name)
     if name in _TEXT:
         spelled: pl.Series = getattr(batch.texts, name).decode(values)

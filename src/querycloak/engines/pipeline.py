@@ -97,9 +97,10 @@ def _check_alone(stages: list[Protector]) -> None:
 class Pipeline:
     """Runs stages one after the other; what one hands back is what the next takes in."""
 
-    def __init__(self, stages: list[Stage], release_key: bytes, texts: Texts) -> None:
+    def __init__(self, stages: list[Stage], release_key: bytes, texts: Texts, first: int = 0) -> None:
+        """Build the stages; `first` is the place of the first one where others run elsewhere before it."""
         self.texts = texts
-        self.stages = [stage.build(release_key, place, texts) for place, stage in enumerate(stages)]
+        self.stages = [stage.build(release_key, place, texts) for place, stage in enumerate(stages, first)]
         self._order_key = derive(release_key, "order")
         moving = [s.name for s in self.stages if s.holds and "user" in s.rewrites and not s.wants_people]
         moving += [s.name for s in self.stages if "user" in s.empties]
@@ -187,6 +188,11 @@ class Pipeline:
             stage.dropped[ERASED] = count
             stage.dropped += Counter()  # forget reasons that nothing was dropped for
 
+    def close_at(self, read: int) -> Batch:
+        """End the input after so many rows: all that is left goes at that moment, and is ordered so."""
+        batch = self.close()
+        return self._in_order(batch.replace(seq=np.maximum(batch.seq, read)))
+
     def _each_then_on(self, call: Any) -> Batch:
         released = Batch.empty(self.texts)
         for place, stage in enumerate(self.stages):
@@ -214,6 +220,11 @@ class Pipeline:
             return batch[within_moments(batch.seq, batch.time, batch.row, *words, np.uint64(_ORDER))]
         ties = siphash.draw(self._order_key, _ORDER, batch.row)
         return batch[np.lexsort((ties, batch.time, batch.seq))]
+
+    def ties(self, rows: IntArray) -> IntArray:
+        """Give the numbers that decide between rows of one moment and time, to sort them elsewhere."""
+        found = siphash.draw(self._order_key, _ORDER, rows)
+        return (found ^ np.uint64(1 << 63)).view(np.int64)
 
     def meet(self, users: IntArray) -> None:
         """Remember whom the log is about, for the truth."""

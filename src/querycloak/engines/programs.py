@@ -1,17 +1,23 @@
-"""Finds the programs that are not Python: PostgreSQL, Java, a Kafka broker's jars, Chromium."""
+"""Finds the programs that are not Python: PostgreSQL, Java, jars for Kafka and for Spark, Chromium."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 #: Where Debian keeps the programs of each PostgreSQL version: not on the PATH.
 POSTGRES_HOMES = Path("/usr/lib/postgresql")
 _POSTGRES_NEEDED = ("initdb", "postgres", "pg_isready")
 _CHROMIUMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+
+#: The oldest Java that Spark and a Kafka broker run on.
+JAVA_NEEDED = 17
+_JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 #: One command gets all of them where it may; the rest of each hint is for where it may not.
 _GET = "in a clone, `make test-services`; else "
@@ -45,22 +51,57 @@ def _version(home: Path) -> float:
 
 
 def java() -> Path | None:
-    """Find Java: in JAVA_HOME, else on the PATH."""
+    """Find Java: in JAVA_HOME, else on the PATH; one that is too old counts as none."""
+    found = _java_at_all()
+    return found if found is not None and (java_version(found) or JAVA_NEEDED) >= JAVA_NEEDED else None
+
+
+def _java_at_all() -> Path | None:
     home = os.environ.get("JAVA_HOME")
     return _on_path("java", f"{home}/bin" if home else None) or _on_path("java")
 
 
+@cache
+def java_version(program: Path) -> int | None:
+    """Ask a Java for its version: 8, 11, 17, ...; None if it does not say."""
+    try:
+        done = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = _JAVA_VERSION.search(done.stderr)
+    return int(found[1]) if found else None
+
+
 def kafka_folder() -> Path:
     """Say where a broker's jars belong: QUERYCLOAK_KAFKA_JARS, else a folder in the user's cache."""
-    if chosen := os.environ.get("QUERYCLOAK_KAFKA_JARS"):
+    return _jars("QUERYCLOAK_KAFKA_JARS", "kafka")
+
+
+def spark_folder() -> Path:
+    """Say where jars for Spark belong: QUERYCLOAK_SPARK_JARS, else a folder in the user's cache."""
+    return _jars("QUERYCLOAK_SPARK_JARS", "spark")
+
+
+def _jars(variable: str, name: str) -> Path:
+    if chosen := os.environ.get(variable):
         return Path(chosen)
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "querycloak" / "kafka"
+    cached = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cached) / "querycloak" / name
 
 
 def kafka() -> Path | None:
     """Find the folder with a Kafka broker's jars."""
     return kafka_folder() if any(kafka_folder().glob("kafka_2.13-*.jar")) else None
+
+
+def spark_kafka() -> Path | None:
+    """Find the folder with Spark's connector for Kafka and what it needs."""
+    return spark_folder() if any(spark_folder().glob("spark-sql-kafka-0-10_2.13-*.jar")) else None
+
+
+def spark_jars() -> list[Path]:
+    """List the jars that a Spark session should have beside its own."""
+    return sorted(spark_folder().glob("*.jar"))
 
 
 def chromium() -> Path | None:
@@ -72,15 +113,29 @@ def all_programs() -> list[Program]:
     """List every program, found or not."""
     return [
         Program("PostgreSQL", "tests of profiles in it", f"{_GET}`apt install postgresql`", postgres()),
-        Program("Java", "Spark, and tests with a Kafka broker", f"{_GET}`apt install default-jre-headless`", java()),
+        Program("Java", "Spark, and tests with a Kafka broker", _java_get(), java()),
         Program(
             "Kafka broker",
             "tests of Kafka in and out",
             f"{_GET}name a folder of jars in QUERYCLOAK_KAFKA_JARS",
             kafka(),
         ),
+        Program(
+            "Spark's Kafka connector",
+            "Kafka in and out of Spark's streaming",
+            f"{_GET}name a folder of jars in QUERYCLOAK_SPARK_JARS",
+            spark_kafka(),
+        ),
         Program("Chromium", "tests of the service's page", f"{_GET}`apt install chromium`", chromium()),
     ]
+
+
+def _java_get() -> str:
+    """Say how to get Java; where one is too old, also which was found."""
+    found = _java_at_all()
+    version = java_version(found) if found else None
+    old = f"Java {version} is too old, {JAVA_NEEDED} is needed: " if version and version < JAVA_NEEDED else ""
+    return f"{old}{_GET}`apt install default-jre-headless` (Java {JAVA_NEEDED} or newer)"
 
 
 def how_to_get(name: str) -> str:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -20,14 +20,18 @@ from querycloak.dictionary import Texts
 from querycloak.engines import audit as auditing
 from querycloak.engines import local
 from querycloak.engines.audit import Audited
+from querycloak.engines.local import LocalWork
 from querycloak.engines.pipeline import Pipeline
 from querycloak.engines.request import Reading, Request
-from querycloak.engines.state import SourceState
+from querycloak.engines.state import Book, SourceState
 from querycloak.errors import BrokenPromise, Refused, UsageError
 from querycloak.guarantees import numbered
 from querycloak.keys import Secret, write_private
 from querycloak.log import CANONICAL, COUNTS
 from querycloak.registry import METHODS
+
+if TYPE_CHECKING:
+    from querycloak.engines.spark.release import SparkWork
 
 
 @dataclass
@@ -77,23 +81,25 @@ def protect(request: Request) -> Report:
         cleanup.callback(reading.close)
         pipeline = Pipeline(request.stages, plan.key, Texts())
         pipeline.prepare()
+        books: list[Book] = []
         if plan.state is not None:
             plan.state.lock()
             cleanup.callback(plan.state.unlock)
-            plan.state.open_books(request.stages, pipeline)
-        writer, truth, released = _run(request, reading, pipeline, cleanup, clock)
-        _count(report, reading, pipeline, released)
+            books = plan.state.open_books(request.stages, pipeline)
+        work = _work(request, reading, pipeline, plan.key, books)
+        writer, truth, released = _run(request, reading, pipeline, work, cleanup, clock)
+        _count(report, reading, pipeline, work, released)
         numbers = numbered(truth.lazy()).collect()
         if request.truth is None:
             truth = numbers  # nobody will see it, and its texts take room
         audited = _audited(request, writer, reading, numbers, released)
         clock.lap("audit")
-        for part, stage in zip(audited.methods, pipeline, strict=True):
-            part["facts"] |= stage.facts()
+        for part, facts in zip(audited.methods, work.facts(), strict=True):
+            part["facts"] |= facts
         report.certificate = _certify(request, plan, writer, audited, pipeline)
         if not request.dry_run:
             if plan.state is not None:  # first: what was spent must be known even if the rest fails
-                plan.state.close_books(request.stages, pipeline)
+                plan.state.close_books(request.stages, pipeline, work.books())
             report.written = _publish(request, report, writer, truth)
         clock.lap("publish")
     report.seconds = clock.seconds
@@ -182,14 +188,30 @@ def _enter(plan: _Plan, request: Request, sha256: str) -> dict[str, Any]:
     return {"head": entry["hash"], "entry": entry["number"], "earlier_releases_of_source": plan.earlier}
 
 
+def _work(
+    request: Request, reading: Reading, pipeline: Pipeline, key: bytes, books: list[Book]
+) -> LocalWork | SparkWork:
+    """Choose who does the work."""
+    if request.engine == "spark":
+        from querycloak.engines.spark.release import SparkWork
+
+        return SparkWork(request, reading, key, books)
+    warming = threading.Thread(target=local.warm_up, args=(request.stages,), daemon=True)
+    warming.start()  # while the file is read
+    return LocalWork(pipeline, reading.pieces())
+
+
 def _run(
-    request: Request, reading: Reading, pipeline: Pipeline, cleanup: ExitStack, clock: _Clock
+    request: Request,
+    reading: Reading,
+    pipeline: Pipeline,
+    work: LocalWork | SparkWork,
+    cleanup: ExitStack,
+    clock: _Clock,
 ) -> tuple[io.Writer, pl.DataFrame, int]:
     """Protect piece by piece into a file that does not have its final name yet; count its rows."""
     writer, truths, released = None, [], 0
-    warming = threading.Thread(target=local.warm_up, args=(request.stages,), daemon=True)
-    warming.start()  # while the file is read
-    for part in local.run(pipeline, reading.pieces()):
+    for part in work.parts():
         clock.lap("read and protect")
         truths.append(part.truth)
         if pipeline.table:
@@ -202,7 +224,7 @@ def _run(
         request.progress("protect", released, None)
         clock.lap("write")
     if pipeline.table:
-        writer, released = _write_table(request, reading, pipeline, cleanup)
+        writer, released = _write_table(request, reading, work.counts(), cleanup)
     assert writer is not None
     writer.close()
     clock.lap("write")
@@ -211,17 +233,18 @@ def _run(
 
 
 def _write_table(
-    request: Request, reading: Reading, pipeline: Pipeline, cleanup: ExitStack
+    request: Request, reading: Reading, counts: pl.DataFrame, cleanup: ExitStack
 ) -> tuple[io.Writer, int]:
     """Write the counts of a method whose result has no records."""
-    counts = pipeline.counts()
     layout = io.table_layout(request.output, counts.columns, like=reading.layout)
     writer = cleanup.enter_context(io.Writer(request.output, layout))
     writer.write(counts)
     return writer, counts.height
 
 
-def _count(report: Report, reading: Reading, pipeline: Pipeline, released: int) -> None:
+def _count(
+    report: Report, reading: Reading, pipeline: Pipeline, work: LocalWork | SparkWork, released: int
+) -> None:
     report.rows_read = reading.rows_read
     report.skipped = dict(reading.skipped.counts)
     report.skipped_rows = reading.skipped.first_rows
@@ -229,8 +252,8 @@ def _count(report: Report, reading: Reading, pipeline: Pipeline, released: int) 
     report.released, report.table = released, pipeline.table
     shown = 0 if pipeline.table else released
     report.withheld = reading.rows_read - reading.skipped.total - shown
-    report.reasons = pipeline.dropped()
-    report.explanation = {stage.name: stage.explanation for stage in pipeline if stage.explanation}
+    report.reasons = work.dropped()
+    report.explanation = work.explanation()
 
 
 def _audited(

@@ -42,7 +42,7 @@ def _times(frame: pl.DataFrame) -> IntArray:
 def _order(row: IntArray, when: IntArray, key: bytes) -> IntArray:
     """Sort by time, ties by row; rows without a time by a keyed hash."""
     if row.size and when.max() == _LATEST:
-        return np.lexsort((np.where(when == _LATEST, _shuffled(row, key), row), when))
+        return np.lexsort((np.where(when == _LATEST, shuffled(row, key), row), when))
     if np.all(row[1:] > row[:-1]):  # then a sort that keeps the order of equals is enough
         moments = pl.DataFrame({"when": when})
         by_time = moments.select(pl.arg_sort_by("when", maintain_order=True).cast(pl.Int64))
@@ -50,7 +50,8 @@ def _order(row: IntArray, when: IntArray, key: bytes) -> IntArray:
     return np.lexsort((row, when))
 
 
-def _shuffled(row: IntArray, key: bytes) -> IntArray:
+def shuffled(row: IntArray, key: bytes) -> IntArray:
+    """Give each row a number that puts rows without a time in an order that only the key knows."""
     return (siphash.draw(derive(key, "replay"), _SHUFFLE, row) >> np.uint64(1)).astype(np.int64)
 
 
@@ -89,21 +90,27 @@ class Spool:
     def __init__(self, beside: Path, key: bytes) -> None:
         self._exit = contextlib.ExitStack()
         folder = tempfile.TemporaryDirectory(prefix=".querycloak-spool-", dir=beside)  # mode 0700
-        self._folder = Path(self._exit.enter_context(folder))
+        self.folder = Path(self._exit.enter_context(folder))
         self._key = key
         self._runs = self._rows = 0
+
+    def keep(self, frame: pl.DataFrame) -> None:
+        """Write one piece as it is, for an engine that sorts by itself."""
+        frame.write_parquet(self.folder / f"run-{self._runs}.parquet", row_group_size=1 << 18)
+        self._runs += 1
+        self._rows += frame.height
 
     def add(self, frame: pl.DataFrame) -> None:
         """Write one piece as a sorted run."""
         run = in_order(frame, self._key).sort("_place").drop("_head", "_place")
-        run = run.with_columns(pl.Series("_shuffled", _shuffled(run["row"].to_numpy(), self._key)))
-        run.write_parquet(self._folder / f"run-{self._runs}.parquet", row_group_size=1 << 16)
+        run = run.with_columns(pl.Series("_shuffled", shuffled(run["row"].to_numpy(), self._key)))
+        run.write_parquet(self.folder / f"run-{self._runs}.parquet", row_group_size=1 << 16)
         self._runs += 1
         self._rows += run.height
 
     def scan(self) -> pl.LazyFrame:
         """Give everything that was added, lazily."""
-        return pl.scan_parquet(self._folder / "run-*.parquet")
+        return pl.scan_parquet(self.folder / "run-*.parquet")
 
     def pieces(self, rows: int) -> Iterator[pl.DataFrame]:
         """Replay what was added, in pieces of about so many rows."""

@@ -48,6 +48,9 @@ class Request:
     keep: tuple[str, ...] = ()
     strict: bool = False
     piece_rows: int | None = None
+    engine: str = "local"
+    master: str = "local[*]"
+    spark: Mapping[str, str] = field(default_factory=dict)
     progress: Progress = silent
 
 
@@ -71,12 +74,21 @@ class Reading:
             yield from whole(self._log, self._key)
             return
         rows = self._request.piece_rows or PIECE_ROWS
-        self._spool = Spool(_folder_of(self._request.output), self._key)
+        self._spool = Spool(folder_of(self._request.output), self._key)
         for piece in io.pieces(self._request.log, rows=rows, **self._options()):
             self._note(piece)
             self._spool.add(piece.frame)
             self._request.progress("read", self.rows_read, None)
         yield from self._spool.pieces(rows)
+
+    def kept(self) -> Path:
+        """Read the log into a private folder of Parquet files, for an engine that reads those; name it."""
+        self._spool = Spool(folder_of(self._request.output), self._key)
+        for piece in io.pieces(self._request.log, rows=PIECE_ROWS, **self._options()):
+            self._note(piece)
+            self._spool.keep(piece.frame)
+            self._request.progress("read", self.rows_read, None)
+        return self._spool.folder
 
     def original(self) -> pl.LazyFrame:
         """Give what was read, for the audit, as the numbers that audits compare; the texts are let go."""
@@ -124,7 +136,8 @@ def check_columns(stages: list[Stage], columns: list[str]) -> None:
             )
 
 
-def _folder_of(output: str) -> Path:
+def folder_of(output: str) -> Path:
+    """Say where a release is written: what is set aside meanwhile goes there too."""
     return Path.cwd() if output == "-" else Path(output).resolve().parent
 
 

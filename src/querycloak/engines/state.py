@@ -8,16 +8,30 @@ import io as std_io
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 from querycloak.engines.pipeline import Pipeline, Stage
 from querycloak.errors import DataError, Refused, UsageError
 from querycloak.keys import write_private
 from querycloak.ledger import Ledger, default_state
+from querycloak.log import IntArray
 from querycloak.protector import Protector
 from querycloak.registry import METHODS
+
+#: What earlier releases of a source left to a method: a book, nothing, or one that is not here.
+Book = pl.DataFrame | Literal["missing"] | None
+
+
+def open_book(protector: Protector, book: Book) -> IntArray:
+    """Let a method carry on with what earlier releases left behind; give the people in it."""
+    if isinstance(book, pl.DataFrame):
+        return protector.open_book(book)
+    if book is not None:
+        protector.miss_book()
+    return np.empty(0, np.int64)
 
 
 class SourceState:
@@ -46,9 +60,16 @@ class SourceState:
         name = hashlib.sha256(self.source.encode()).hexdigest()[:16]
         return self._folder / f"{name}.{protector.book_name or protector.name}.parquet"
 
-    def open_books(self, stages: list[Stage], pipeline: Pipeline) -> None:
+    def open_books(self, stages: list[Stage], pipeline: Pipeline) -> list[Book]:
         """Give every method its book; refuse a second release of a source whose book is not here."""
-        for stage, protector in zip(stages, pipeline, strict=True):
+        books = self._books(stages, pipeline)
+        for protector, book in zip(pipeline, books, strict=True):
+            pipeline.meet(open_book(protector, book))
+        return books
+
+    def _books(self, stages: list[Stage], pipeline: Pipeline) -> list[Book]:
+        found: list[Book] = [None] * len(stages)
+        for place, (stage, protector) in enumerate(zip(stages, pipeline, strict=True)):
             if not protector.keeps_book:
                 continue
             if getattr(stage.settings, "scope", "source") != "source":
@@ -63,15 +84,16 @@ class SourceState:
                     hint=f"use `labels=fresh` with `{stage.method}` itself",
                 )
             if path.exists():
-                pipeline.meet(protector.open_book(self._read(path, stage)))
+                found[place] = self._read(path, stage)
             elif protector.book_name and self._was_released(protector.book_name):
-                protector.miss_book()
+                found[place] = "missing"
             elif not protector.book_name and self._was_released(stage.method):
                 raise Refused(
                     f"this source was released with `{stage.method}` before, and its book is not here: "
                     "groups drawn anew over the same people would meet in their authors",
                     hint="give the `--state` of the earlier release",
                 )
+        return found
 
     def lock(self) -> None:
         """Keep others from releasing the same source until this release is done: both would read one book."""
@@ -109,10 +131,9 @@ class SourceState:
             )
         return book
 
-    def close_books(self, stages: list[Stage], pipeline: Pipeline) -> None:
+    def close_books(self, stages: list[Stage], pipeline: Pipeline, books: list[pl.DataFrame | None]) -> None:
         """Keep the books for the next release."""
-        for stage, protector in zip(stages, pipeline, strict=True):
-            book = protector.book()
+        for stage, protector, book in zip(stages, pipeline, books, strict=True):
             if book is None:
                 continue
             buffer = std_io.BytesIO()

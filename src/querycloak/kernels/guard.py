@@ -47,8 +47,8 @@ def posterior(text, users, evidence, times_left, sa, sb, sf, sv, score):  # type
         best = max(best, top[j])
     if best == -np.inf:
         return 1.0 / max(users.size, 1)  # nobody was near every time: the string has several authors
-    for j in range(users.size):
-        total += np.exp(top[j] - best)
+    for one in np.sort(top):  # sums of floats depend on their order, and codes may not decide anything
+        total += np.exp(one - best)
     return 1.0 / total
 
 

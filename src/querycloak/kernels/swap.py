@@ -36,6 +36,8 @@ MARK = -2
 _PATIENCE = 32
 #: How many releases the guard tries after each arrival.
 TRIES = 8
+# Logarithms differ a little by their place in an array; codes, which say the place, may not decide.
+ROUNDING = 1e-9
 
 
 @njit(cache=True, nogil=True)
@@ -191,7 +193,7 @@ def guarded(  # type: ignore[no-untyped-def]
                 taken = _another_token(k0, k1, origin, held, False, tokens, pool, categories, c)
             label = pool[start + taken, TOKEN]
             users, evidence = shares(pool[start : start + held, TOKEN], label)
-            if posterior(text, users, evidence, times_left, sa, sb, sf, sv, score) > limit:
+            if posterior(text, users, evidence, times_left, sa, sb, sf, sv, score) > limit + ROUNDING:
                 continue
             remember(text, users, evidence, times_left, sa, sb, sf, sv, score, known)
             last, n = start + held - 1, ends[RELEASES]

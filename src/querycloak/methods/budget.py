@@ -97,6 +97,12 @@ class Spending:
         )
         return pl.concat([nobody, people], how="diagonal")
 
+    @staticmethod
+    def merged(books: list[pl.DataFrame]) -> pl.DataFrame:
+        """Put together the books of workers that began with the same one: what is spent only grows."""
+        most = pl.col("spent", "delta").max()
+        return pl.concat(books).group_by("user", maintain_order=True).agg(most)
+
     def open(self, book: pl.DataFrame) -> None:
         """Carry on with what earlier releases spent."""
         everybody = book.filter(pl.col("user").is_null())

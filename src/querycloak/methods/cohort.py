@@ -260,11 +260,16 @@ class Cohort(Protector):
         return np.concatenate([cohorts, whole])
 
     def _without_seat(self, full: IntArray) -> IntArray:
-        """Give those with something to release who are neither in these cohorts nor in one that was full."""
+        """Give those with something to release who are neither in these cohorts nor in one that was full.
+
+        They come in an order that only the key knows: their numbers tell how the log was read.
+        """
         waiting = np.flatnonzero(self._head[: self.seating.people] >= 0)
         cohort = self.seating.cohort_of[waiting]
         was_full = (cohort >= 0) & (self.seating.full[cohort] != 0)
-        return np.asarray(waiting[~was_full & ~np.isin(cohort, full)])
+        found = waiting[~was_full & ~np.isin(cohort, full)]
+        prints = self.texts.user.fingerprints(self._people.user_of(found), self._shard_key)
+        return np.asarray(found[np.argsort(prints, kind="stable")])
 
     def _last_seq(self) -> int:
         return int(self._parked.seq.max(initial=0))
@@ -314,21 +319,27 @@ class Cohort(Protector):
                 else "",
             )
 
-    def facts(self) -> dict[str, Any]:
-        """State how unequal the members of a cohort are: that is what labels cannot hide."""
+    def tally(self) -> State:
+        """Give, by full cohort of the log: its records, its heaviest member's, and pairs of one author."""
         cohort, person = self.seating.book()
         cohort, person = cohort[person >= 0], person[person >= 0]
         records = grown(self._records, self.seating.people)[person].astype(np.float64)
         present = np.bincount(cohort, records) > 0  # members of earlier releases may all be absent
         keep = (self.seating.full[cohort] > 0) & present[cohort]
-        if not keep.any():
-            return {"cohorts": 0}
         records = records[keep]
         _, index = np.unique(cohort[keep], return_inverse=True)
         total = np.bincount(index, records)
         heaviest = np.zeros(total.size)
         np.maximum.at(heaviest, index, records)
         pairs = np.bincount(index, records * (records - 1)) / np.maximum(total * (total - 1), 1)
+        return {"total": total, "heaviest": heaviest, "pairs": pairs}
+
+    def facts(self, tally: State | None = None) -> dict[str, Any]:
+        """State how unequal the members of a cohort are: that is what labels cannot hide."""
+        found = self.tally() if tally is None else tally
+        total, heaviest, pairs = found["total"], found["heaviest"], found["pairs"]
+        if not total.size:
+            return {"cohorts": 0}
         share = heaviest / total
         return {
             "cohorts": int(total.size),

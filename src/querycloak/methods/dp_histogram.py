@@ -172,7 +172,7 @@ class DpHistogram(Protector):
 
     def partition_key(self, batch: Batch) -> IntArray | None:
         """Let people be counted apart only where each has a table of her own."""
-        return batch.user if self.settings.by == "history" else None
+        return self.key_of_text(self.texts.user, batch.user) if self.settings.by == "history" else None
 
     def push(self, batch: Batch) -> Batch:
         """Count the first phrases of each person; nothing leaves before the end."""
@@ -271,7 +271,7 @@ class DpHistogram(Protector):
             raise RuntimeError("the counts are there once the input has ended")
         return self._result
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, tally: State | None = None) -> dict[str, Any]:
         """State what is spent; nothing here is computed from anybody's searches."""
         return {
             "bins": self._bins().height,
@@ -283,6 +283,11 @@ class DpHistogram(Protector):
         """Give what everyone has spent by now."""
         people = np.flatnonzero(self._met)
         return self._spending.book(people, np.full(people.size, self.settings.epsilon), self.settings.epsilon)
+
+    @classmethod
+    def merge_books(cls, books: list[pl.DataFrame]) -> pl.DataFrame:
+        """Put together what workers' people have spent."""
+        return Spending.merged(books)
 
     def miss_book(self) -> None:
         """Carry on knowing that earlier releases left a book which is not here."""

@@ -223,7 +223,7 @@ class DpSemantic(Protector):
 
     def partition_key(self, batch: Batch) -> IntArray:
         """Keep all records of a person together."""
-        return batch.user
+        return self.key_of_text(self.texts.user, batch.user)
 
     @property
     def _waits(self) -> bool:
@@ -350,7 +350,7 @@ class DpSemantic(Protector):
             out[own] = grouping.dealt(concept, sizes, key, chance)
         return out
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, tally: State | None = None) -> dict[str, Any]:
         """State the scope and what is spent: nothing here is computed from anybody's searches.
 
         No table of weights was used whose integers spend more than their share of `epsilon`.
@@ -397,6 +397,11 @@ class DpSemantic(Protector):
         if self.settings.rebuild == "paper":  # no promise: as if all that there is were spent
             amount = np.full(users.size, np.inf)
         return self._spending.book(users, amount, self._most, self._delta)
+
+    @classmethod
+    def merge_books(cls, books: list[pl.DataFrame]) -> pl.DataFrame:
+        """Put together what workers' people have spent."""
+        return Spending.merged(books)
 
     def miss_book(self) -> None:
         """Carry on knowing that earlier releases left a book which is not here."""

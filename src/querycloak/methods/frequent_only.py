@@ -76,7 +76,7 @@ class FrequentOnly(Protector):
 
     def partition_key(self, batch: Batch) -> IntArray:
         """Keep all records of a query together."""
-        return batch.query
+        return self.key_of_text(self.texts.query, batch.query)
 
     def push(self, batch: Batch) -> Batch:
         """Count the askers, then let go of every record whose query has enough of them."""

@@ -148,7 +148,7 @@ class Rules(Protector):
 
     def partition_key(self, batch: Batch) -> IntArray:
         """Let every query be judged anywhere."""
-        return batch.query
+        return batch.row
 
     def push(self, batch: Batch) -> Batch:
         """Judge each distinct query once; let the clean ones go."""

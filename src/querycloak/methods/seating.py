@@ -307,7 +307,8 @@ class ByLikeness(Seating):
         self._rate[people] = np.log2(count / (age + count))
         share = self._profile[people] / np.maximum(count, 1)[:, None]
         favourites = np.argsort(-share, axis=1, kind="stable")[:, :3]
-        order = np.lexsort((count, favourites[:, 2], favourites[:, 1], favourites[:, 0]))
+        born = self._born[people]  # decides between those who are alike: their codes may not
+        order = np.lexsort((born, count, favourites[:, 2], favourites[:, 1], favourites[:, 0]))
         self._waiting[:] = 0
         completed: IntArray = kernel.seat_the_rest(
             people[order], self.shard_of, self.k, self.shards, VOLUME_WEIGHT, self._pool, self._entered,

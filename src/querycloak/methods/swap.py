@@ -183,17 +183,30 @@ class Swap(Protector):
                 hint=f"the largest k that can release anything is {people - 1}" if people > 2 else "",
             )
 
-    def facts(self) -> dict[str, Any]:
+    def tally(self) -> State:
+        """Give how many records left at each level."""
+        counted = sorted(self.levels.items())
+        return {"level": np.array([n for n, _ in counted]), "left": np.array([c for _, c in counted])}
+
+    def facts(self, tally: State | None = None) -> dict[str, Any]:
         """State at which levels records left, where that may differ."""
         if self.settings.level != "auto":
             return {}
-        total = max(sum(self.levels.values()), 1)
-        return {"released_by_level": {str(n): round(c / total, 4) for n, c in sorted(self.levels.items())}}
+        found = self.tally() if tally is None else tally
+        levels = np.unique(found["level"]).tolist()
+        left = {n: int(found["left"][found["level"] == n].sum()) for n in levels}
+        total = max(sum(left.values()), 1)
+        return {"released_by_level": {str(n): round(c / total, 4) for n, c in left.items()}}
 
-    def partition_key(self, batch: Batch) -> IntArray:
-        """Keep a category together; its whole topic where records may move up."""
+    def partition_key(self, batch: Batch) -> IntArray | None:
+        """Keep a category together; its whole topic where records may move up.
+
+        A guard follows a string through all categories in which it was asked, so it needs them all.
+        """
+        if self._guard is not None:
+            return None
         level = 1 if self._moves else int(self.settings.level)
-        return self.texts.category.at_level(batch.category, level)
+        return self.key_of_text(self.texts.category, self.texts.category.at_level(batch.category, level))
 
     def change_k(self, k: int) -> None:
         """Use another k from now on, as an operator may while records flow."""

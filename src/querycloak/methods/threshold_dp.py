@@ -272,7 +272,7 @@ class ThresholdDp(Protector):
         self._spending.open(book)
         return np.empty(0, np.int64)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, tally: State | None = None) -> dict[str, Any]:
         """State what is spent over releases; nothing here is computed from anybody's searches."""
         if not self.table:
             return {}

@@ -105,7 +105,7 @@ class ZAnonymity(Protector):
     def partition_key(self, batch: Batch) -> IntArray | None:
         """Keep a query's records together; with categories everything hangs together at level 1."""
         if not self.settings.generalise:
-            return batch.query
+            return self.key_of_text(self.texts.query, batch.query)
         return None
 
     def push(self, batch: Batch) -> Batch:

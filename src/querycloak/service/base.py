@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from querycloak.errors import UsageError
 from querycloak.keys import Secret, derive
 from querycloak.service.settings import ServiceSettings, Setup
 from querycloak.service.stream import Output
@@ -24,9 +25,14 @@ class Base:
         self._seen: list[Callable[[Output], None]] = []
 
     def _secret(self) -> bytes:
-        seed = self.setup.seed
-        secret = Secret.from_seed(seed) if seed is not None else Secret.kept_in(self.folder / "secret")
+        seed, file = self.setup.seed, self.settings.secret_file
+        if seed is not None and file:
+            raise UsageError("a seed and `secret_file` exclude each other", hint="give one of them")
         self.reproducible = seed is not None
+        if seed is not None:
+            secret = Secret.from_seed(seed)
+        else:
+            secret = Secret.from_file(Path(file)) if file else Secret.kept_in(self.folder / "secret")
         return derive(secret.value, "service")
 
     def _profiles_url(self) -> str:

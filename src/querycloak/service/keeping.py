@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from querycloak._version import __version__
+from querycloak.engines import frozen
 from querycloak.errors import DataError, Refused, UsageError
 from querycloak.keys import derive
-from querycloak.service import frozen
 from querycloak.service.journal import Snapshots
 from querycloak.service.settings import Setup
 from querycloak.service.stream import Stream

@@ -53,7 +53,12 @@ class ServiceSettings(declared.Settings):
     )
     source: str = setting("http", kind=str, help="`http`, `kafka://HOST:PORT/TOPIC` or `file-tail:PATH`")
     sink: str = setting("http-pull", kind=str, help="`http-pull`, `kafka://HOST:PORT/TOPIC` or `file:PATH`")
-    profiles: str = setting("sqlite", kind=str, help="`sqlite`, `sqlite:///PATH` or `postgresql://…`")
+    lanes: str = setting(
+        "local",
+        kind=str,
+        help="from topic to topic, where lanes are kept: `local`, or `kafka://HOST:PORT/TOPIC` to share them",
+    )
+    profiles: str = setting("sqlite", kind=str, help="`sqlite`, `sqlite:///PATH`, `postgresql://…` or `none`")
     classify: bool = setting(True, kind=bool, help="give records a category that come without one")
     taxonomy: str = setting("", kind=str, help="another taxonomy than the built-in one")
     tokens: str = setting("", kind=str, help="file of hashed tokens with their roles")
@@ -63,6 +68,11 @@ class ServiceSettings(declared.Settings):
     tls_key: str = setting("", kind=str, help="private key file, PEM")
     state_key: str = setting(
         "", kind=str, help="file with the key that journal and snapshots are encrypted with"
+    )
+    secret_file: str = setting(
+        "",
+        kind=str,
+        help="file with the secret of draws and pseudonyms; default: one in the state folder",
     )
     body_bytes: int = setting(16 << 20, kind=int, at_least=1024, help="largest body, after decompression")
     body_seconds: float = setting(30, kind=float, at_least=0.1, help="how long a body may take to arrive")

@@ -12,21 +12,21 @@ import numpy as np
 import polars as pl
 
 from querycloak.dictionary import Texts
-from querycloak.engines.local import at_moment, coded, render
+from querycloak.engines import frozen
+from querycloak.engines.local import coded, render
 from querycloak.engines.pipeline import Pipeline, Stage
 from querycloak.engines.recode import outgrown, recoded
+from querycloak.engines.waiting import Waiting
 from querycloak.errors import Refused, UsageError
 from querycloak.keys import derive
 from querycloak.log import CANONICAL, Batch, IntArray
 from querycloak.methods.seating import grown
 from querycloak.protector import ERASED
-from querycloak.service import frozen
 from querycloak.service.classifying import Classifying
 from querycloak.service.entries import Entry
 from querycloak.service.joining import Joiner
 from querycloak.service.onlooker import Onlooker
 from querycloak.service.pseudonyms import Strangers
-from querycloak.service.waiting import Waiting
 
 #: Why the service itself drops records, beside its methods' reasons.
 OUT_OF_ORDER: Final = "came after later records, and the method needs the order of times"
@@ -215,7 +215,7 @@ class Stream:
         """End the epoch: let go or drop what waits, then start anew with other keys and pseudonyms."""
         self.told = {}
         first = self._joined(_END_OF_TIME)
-        last = _together([first, self._out(at_moment(self.pipeline.close(), self.accepted))], self.released)
+        last = _together([first, self._out(self.pipeline.close_at(self.accepted))], self.released)
         self._keep_dropped()
         self.epoch += 1
         self._begin()

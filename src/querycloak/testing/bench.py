@@ -8,7 +8,7 @@ from itertools import pairwise
 import polars as pl
 
 from querycloak.dictionary import Texts
-from querycloak.engines.local import Pending, Released, at_moment, encode, render
+from querycloak.engines.local import Pending, Released, encode, render
 from querycloak.engines.pipeline import Pipeline
 from querycloak.engines.replay import in_order
 from querycloak.guarantees import Evidence
@@ -16,16 +16,19 @@ from querycloak.log import Batch
 from querycloak.protector import Protector
 from querycloak.settings import Settings
 
+_TEXTS = ("user", "query", "url", "category")
 KEY = b"a key for tests, of thirty-two b"
 
 
 class Bench:
     """A method with a log to try it on: builds fresh instances, runs them, and shows what came out."""
 
-    def __init__(self, method: type[Protector], settings: Settings, log: pl.DataFrame) -> None:
+    def __init__(
+        self, method: type[Protector], settings: Settings, log: pl.DataFrame, texts: Texts | None = None
+    ) -> None:
         self.method, self.settings = method, settings
         self.frame = in_order(log, KEY)
-        self.texts = Texts()
+        self.texts = texts or Texts()
         self.batch = encode(self.frame, self.pipeline(self.make()), 0)
 
     def make(self) -> Protector:
@@ -44,7 +47,7 @@ class Bench:
         released = Batch.empty(self.texts)
         for piece in cut(self.batch, at):
             released += pipeline.push(piece)
-        return released + at_moment(pipeline.close(), self.frame.height)
+        return released + pipeline.close_at(self.frame.height)
 
     def counts(self, method: Protector) -> pl.DataFrame:
         """Give the table of a method that has ended, as the engine would write it."""
@@ -79,6 +82,18 @@ def cut(batch: Batch, at: Sequence[int]) -> Iterator[Batch]:
     places = [0, *sorted(min(place, len(batch)) for place in at), len(batch)]
     for start, end in pairwise(places):
         yield batch[start:end]
+
+
+def spelled_rows(batch: Batch) -> list[tuple[object, ...]]:
+    """Give a batch as plain tuples with texts in the place of their codes, to compare over dictionaries."""
+    texts = {name: getattr(batch.texts, name).decode(getattr(batch, name)) for name in _TEXTS}
+    columns = (texts.get(name, getattr(batch, name)) for name in Batch.COLUMNS)
+    return list(
+        zip(
+            *(column.to_list() if isinstance(column, pl.Series) else column.tolist() for column in columns),
+            strict=True,
+        )
+    )
 
 
 def rows(batch: Batch) -> list[tuple[int, ...]]:

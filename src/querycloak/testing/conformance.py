@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from querycloak.engines.local import at_moment
+from querycloak.dictionary import Texts
 from querycloak.engines.pipeline import Stage
 from querycloak.errors import QueryCloakError
 from querycloak.log import BIT, COUNTS, Batch
 from querycloak.protector import Protector, State
 from querycloak.registry import METHODS
 from querycloak.settings import Settings
-from querycloak.testing.bench import KEY, Bench, cut, rows
+from querycloak.testing.bench import KEY, Bench, cut, rows, spelled_rows
 from querycloak.testing.erasing import Erasing, spelled
 
 __all__ = ["CHECKS", "KEY", "Bench", "Check", "check", "cut", "rows", "run_check", "stage_of"]
@@ -74,7 +74,7 @@ def the_promise_holds_at_every_moment(bench: Bench, at: Sequence[int]) -> None:
         shown += method.push(piece)
         if not method.table:  # a table is there at the end
             _assert_kept(promise.audit(bench.evidence(method, shown)))
-    shown += at_moment(method.close(), bench.frame.height)
+    shown += bench.pipeline(method).close_at(bench.frame.height)
     _assert_kept(promise.audit(bench.evidence(method, shown)))
 
 
@@ -154,6 +154,19 @@ def splitting_by_the_key_makes_no_difference(bench: Bench, at: Sequence[int]) ->
         shown += worker.push(bench.batch[key % 3 == part]) + worker.close()
     whole = bench.make()
     assert sorted(rows(shown)) == sorted(rows(whole.push(bench.batch) + whole.close()))
+
+
+@check
+def codes_make_no_difference(bench: Bench, at: Sequence[int]) -> None:
+    """What leaves depends on texts alone, not on the order in which they got their codes."""
+    if bench.make().table:
+        return
+    texts = Texts()
+    for name in ("user", "query", "url", "category"):
+        if name in bench.frame.columns:
+            getattr(texts, name).encode(bench.frame[name].unique().sort(descending=True))
+    other = Bench(bench.method, bench.settings, bench.frame.drop("_when", "_place", "_head"), texts)
+    assert spelled_rows(other.run()) == spelled_rows(bench.run())
 
 
 @check

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from querycloak.dictionary import Texts
-from querycloak.engines.local import Pending, Released, at_moment, render
+from querycloak.engines.local import Pending, Released, render
 from querycloak.engines.recode import recoded
 from querycloak.guarantees import Evidence
 from querycloak.log import Batch, IntArray
@@ -78,7 +78,7 @@ class Erasing:
 
     def close(self) -> Batch:
         """End the input; give what leaves."""
-        return self._note(at_moment(self._pipeline.close(), self.bench.frame.height))
+        return self._note(self._pipeline.close_at(self.bench.frame.height))
 
     def _note(self, out: Batch) -> Batch:
         if self._audited:

@@ -36,7 +36,7 @@ def test_a_spool_gives_the_same_order_and_the_same_searches(tmp_path_factory, lo
     if pieces:
         together = pl.concat(pieces).select("row", "_head").sort("row")
         assert together.equals(in_order(log, KEY).select("row", "_head").sort("row"))
-    folder = spool._folder
+    folder = spool.folder
     assert oct(folder.stat().st_mode)[-3:] == "700"
     spool.close()
     assert not folder.exists()

@@ -33,7 +33,7 @@ def work(path, method, settings, key, part):
     batch = local.encode(next(whole(log, key)), pipeline, 0)
     name = pipeline.stages[0].partition_key(batch)
     mine = batch[np.asarray(name) % WORKERS == part]
-    released = pipeline.push(mine) + local.at_moment(pipeline.close(), len(log))
+    released = pipeline.push(mine) + pipeline.close_at(len(log))
     return {
         "row": released.row,
         "seq": released.seq,

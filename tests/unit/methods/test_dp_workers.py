@@ -34,7 +34,7 @@ def work(path, settings, key, part):
     pipeline = Pipeline(parse_stages(["dp-semantic"], settings), key, Texts())
     batch = local.encode(next(whole(log, key)), pipeline, 0)
     mine = batch[np.asarray(pipeline.stages[0].partition_key(batch)) % WORKERS == part]
-    released = pipeline.push(mine) + local.at_moment(pipeline.close(), len(log))
+    released = pipeline.push(mine) + pipeline.close_at(len(log))
     found = {name: np.array(getattr(released, name)) for name in NUMBERS}
     texts = {name: getattr(pipeline.texts, name).decode(getattr(released, name)).to_list() for name in TEXTS}
     return found | texts

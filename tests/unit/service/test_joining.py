@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 pytestmark = pytest.mark.service
 pytest.importorskip("msgspec")
 
+from querycloak.engines import frozen  # noqa: E402
 from querycloak.errors import DataError  # noqa: E402
-from querycloak.service import frozen, ubi  # noqa: E402
+from querycloak.service import ubi  # noqa: E402
 from querycloak.service.joining import EVENTS, QUERIES, Joiner  # noqa: E402
 
 KEY = b"k" * 32

@@ -8,9 +8,10 @@ import sys
 import polars as pl
 import pytest
 
+from querycloak.engines import frozen
 from querycloak.engines.pipeline import parse_stages
 from querycloak.errors import DataError, MissingExtra, ParameterError, Refused, UsageError
-from querycloak.service import entries, frozen
+from querycloak.service import entries
 from querycloak.service.entries import Entry
 from querycloak.service.kafka import address, client, messages
 from querycloak.service.kafka.lane import Lane, Mark
@@ -214,7 +215,7 @@ class NoTally:
 def ask(make, lane: Lane, kind: str, **facts: object) -> int:
     """Note a request as a service does."""
     entry = Entry(kind, 5_000_000, facts=facts | {"input": lane.position})
-    return make.store.note(lane.partition, entries.encode(entry))
+    return make.store.note(lane.partition, lane.committed, entries.encode(entry))
 
 
 def test_a_request_takes_effect_at_the_same_place_again(make):
@@ -324,10 +325,10 @@ def test_what_a_store_keeps_is_private_and_first_come(tmp_path):
     store = LocalLanes(tmp_path / "lanes")
     assert store.agree({"topic": "a", "partitions": 2}) == {"topic": "a", "partitions": 2}
     assert store.agree({"topic": "a", "partitions": 3}) == {"topic": "a", "partitions": 2}
-    store.open(0)
-    store.save(0, 5, frozen.freeze({"x": 1}))
+    store.open(0, None)
+    store.save(0, Mark(5), frozen.freeze({"x": 1}))
     assert store.newest(0) == (5, frozen.freeze({"x": 1}))
     with pytest.raises(Refused, match="another process"):
-        LocalLanes(tmp_path / "lanes").open(0)
+        LocalLanes(tmp_path / "lanes").open(0, None)
     store.close(0)
     assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "lanes").rglob("*"))

@@ -82,7 +82,7 @@ def insist(transactions: Transactions, lines: list[bytes], position: int) -> int
     """Send until it works, as the worker and the runner do; count the tries."""
     for tries in range(1, 20):
         try:
-            transactions.send([Load(0, lines)], [position], None)
+            transactions.send([Load(0, lines)], [position])
         except Unavailable:
             continue
         return tries
@@ -127,10 +127,10 @@ def test_one_that_is_shut_out_says_so_and_can_be_opened_again(made, step):
     transactions, producer = made
     producer.failures = [(step, FATAL, KafkaError._FENCED)]
     with pytest.raises(Fenced):
-        transactions.send([Load(0, [b"a", b"b"])], [2], None)
+        transactions.send([Load(0, [b"a", b"b"])], [2])
     assert not transactions.is_open
     with pytest.raises(Fenced):
-        transactions.send([Load(0, [b"a", b"b"])], [2], None)
+        transactions.send([Load(0, [b"a", b"b"])], [2])
     producer._open = None  # the broker gives up what was open under the name
     transactions.open()
     insist(transactions, [b"a", b"b"], 2)
@@ -141,7 +141,7 @@ def test_a_line_that_the_sink_does_not_take_is_told(made):
     transactions, producer = made
     producer.failures = [("produce", {}, KafkaError.MSG_SIZE_TOO_LARGE)]
     with pytest.raises(DataError, match="larger than the sink takes"):
-        transactions.send([Load(0, [b"a", b"b"])], [2], None)
+        transactions.send([Load(0, [b"a", b"b"])], [2])
     assert producer.committed == []
 
 
@@ -149,4 +149,4 @@ def test_a_lack_of_rights_is_told(made):
     transactions, producer = made
     producer.failures = [("positions", {}, KafkaError.GROUP_AUTHORIZATION_FAILED)]
     with pytest.raises(DataError, match="Kafka refuses"):
-        transactions.send([Load(0, [b"a"])], [1], None)
+        transactions.send([Load(0, [b"a"])], [1])

@@ -13,14 +13,14 @@ pytest.importorskip("msgspec")
 
 import querycloak as qc  # noqa: E402
 from querycloak.dictionary import Texts  # noqa: E402
-from querycloak.engines import local  # noqa: E402
+from querycloak.engines import frozen, local  # noqa: E402
 from querycloak.engines.pipeline import Pipeline, parse_stages  # noqa: E402
+from querycloak.engines.waiting import Waiting  # noqa: E402
 from querycloak.errors import Refused, UsageError  # noqa: E402
 from querycloak.keys import derive  # noqa: E402
-from querycloak.service import entries, frozen  # noqa: E402
+from querycloak.service import entries  # noqa: E402
 from querycloak.service.entries import SCHEMA, Entry  # noqa: E402
 from querycloak.service.stream import Stream  # noqa: E402
-from querycloak.service.waiting import Waiting  # noqa: E402
 
 SECRET = b"s" * 32
 METHODS = [

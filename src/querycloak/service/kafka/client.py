@@ -14,13 +14,17 @@ from querycloak.service.kafka.address import Address
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
+    from confluent_kafka.admin import AdminClient
 
 #: Seconds that a broker may take to answer before it counts as away.
 PATIENCE: Final = 30.0
 #: After so many milliseconds without a sign a member of a group counts as gone.
 _SESSION: Final = 10_000
+#: Members give a sign so often, in milliseconds, and hear then that lanes are to move.
+_HEARTBEAT: Final = 1_000
 _QUEUED_MESSAGES: Final = 1_000_000
 _QUEUED_KBYTES: Final = 1 << 20
+_MAKE_IT: Final = "make it first; querycloak makes no topics"
 
 _SILENT: Final = logging.getLogger("querycloak.kafka")  # what matters is told by faults, in our own words
 _SILENT.addHandler(logging.NullHandler())
@@ -47,8 +51,9 @@ def consumer(
         "enable.auto.offset.store": False,
         "auto.offset.reset": "error",  # a gap must be told, never jumped over
         "session.timeout.ms": _SESSION,
+        "heartbeat.interval.ms": _HEARTBEAT,
     }
-    made: Consumer = _made("Consumer", address, fixed | more, told)
+    made: Consumer = _made(library().Consumer, address, fixed | more, told)
     return made
 
 
@@ -62,28 +67,50 @@ def producer(
         "queue.buffering.max.messages": _QUEUED_MESSAGES,
         "queue.buffering.max.kbytes": _QUEUED_KBYTES,
         "linger.ms": 5,
+        # The next transaction can begin when all brokers know of the last: until then it is tried again.
+        "retry.backoff.ms": 10,
     }
-    made: Producer = _made("Producer", address, fixed, told)
+    made: Producer = _made(library().Producer, address, fixed, told)
     return made
 
 
-def _made(kind: str, address: Address, fixed: dict[str, Any], told: Callable[[KafkaError], None]) -> Any:
+def sender(address: Address) -> Producer:
+    """Make a producer that sends each message once, without transactions."""
+    fixed = {"enable.idempotence": True, "linger.ms": 5}
+    made: Producer = _made(library().Producer, address, fixed, lambda error: None)
+    return made
+
+
+def admin(address: Address) -> AdminClient:
+    """Make a client that asks about topics and groups."""
+    library()
+    from confluent_kafka.admin import AdminClient
+
+    made: AdminClient = _made(AdminClient, address, {}, lambda error: None)
+    return made
+
+
+def _made(
+    kind: Callable[[dict[str, Any]], Any],
+    address: Address,
+    fixed: dict[str, Any],
+    told: Callable[[KafkaError], None],
+) -> Any:
     own = {"bootstrap.servers": address.servers, "log_level": 0, "logger": _SILENT, "error_cb": told}
-    found = library()
     try:
-        return getattr(found, kind)(own | fixed | dict(address.options))
-    except found.KafkaException:  # its text repeats values, and one of them may be a password
+        return kind(own | fixed | dict(address.options))
+    except library().KafkaException:  # its text repeats values, and one of them may be a password
         names = ", ".join(f"`{name}`" for name in sorted(address.options)) or "none"
         raise ParameterError(
             "Kafka's client does not take the options of the address", hint=f"given were: {names}"
         ) from None
 
 
-def partitions_of(client: Any, address: Address, patience: float = PATIENCE) -> int:
+def partitions_of(client: Any, address: Address, *, hint: str = _MAKE_IT) -> int:
     """Ask how many partitions a topic has."""
     found = library()
     try:
-        topic = client.list_topics(address.topic, timeout=patience).topics[address.topic]
+        topic = client.list_topics(address.topic, timeout=PATIENCE).topics[address.topic]
     except found.KafkaException as error:
         raise unavailable(error) from None
     if topic.error is not None:
@@ -91,7 +118,7 @@ def partitions_of(client: Any, address: Address, patience: float = PATIENCE) -> 
             raise Unavailable(f"Kafka does not answer ({topic.error.name()})")
         raise DataError(
             f"the topic `{address.topic}` cannot be used ({topic.error.name()})",
-            hint="make it first; querycloak makes no topics",
+            hint=hint,
         )
     return len(topic.partitions)
 

@@ -6,8 +6,8 @@ import json
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -24,26 +24,36 @@ from querycloak.service.worker import Counts
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
+#: Answers that a lane remembers, so that nothing that was asked of it once is carried out again.
+REMEMBERED: Final = 1000
+
 
 @dataclass(frozen=True)
 class Mark:
-    """How far a lane has come: the next input offset, lines released, and requests carried out."""
+    """How far a lane has come: the next input offset, lines released, and requests carried out.
+
+    `kept` is the place of its snapshot in a store that has places, and `by` the service that had it then.
+    """
 
     offset: int
     released: int = 0
     requests: int = 0
+    kept: int = field(default=-1, compare=False)
+    by: str = field(default="", compare=False)
 
     def metadata(self) -> str:
         """Give what stands beside the offset in Kafka, in the same transaction."""
-        return json.dumps({"released": self.released, "requests": self.requests})
+        found: dict[str, Any] = {"released": self.released, "requests": self.requests}
+        return json.dumps(found | ({"kept": self.kept, "by": self.by} if self.by else {}))
 
     @classmethod
     def read(cls, offset: int, metadata: str | None) -> Mark:
         """Read an offset that this program committed; refuse one that somebody else did."""
         try:
             found = json.loads(metadata or "")
-            return cls(offset, int(found["released"]), int(found["requests"]))
-        except (ValueError, KeyError, TypeError):
+            kept, by = int(found.get("kept", -1)), str(found.get("by", ""))
+            return cls(offset, int(found["released"]), int(found["requests"]), kept, by)
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise DataError(
                 "the group's offsets were committed by another program",
                 hint="use a group of its own: `?group=NAME` in the address of the source",
@@ -65,6 +75,10 @@ class Lane:
         self.position, self.requests = 0, 0
         self.skipped: Counter[str] = Counter()
         self.lines: list[bytes] = []
+        #: What became of requests that were put to all lanes, by the request's name.
+        self.answers: dict[str, dict[str, int]] = {}
+        #: Where its snapshot is, and which service has it; see `Mark`.
+        self.kept, self.owner = committed.kept, committed.by
         self.saved_at, self.saved = time.monotonic(), Mark(-1)
         #: As of the last commit, for whoever asks.
         self.counts = Counts()
@@ -74,7 +88,7 @@ class Lane:
     @property
     def mark(self) -> Mark:
         """How far it has come."""
-        return Mark(self.position, self.stream.released, self.requests)
+        return Mark(self.position, self.stream.released, self.requests, self.kept, self.owner)
 
     @property
     def behind(self) -> bool:
@@ -86,6 +100,11 @@ class Lane:
         """Whether there is something to commit."""
         return not self.behind and self.mark != self.committed
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether it is where Kafka knows it to be."""
+        return not self.behind and not self.moved
+
     def _counted(self) -> Counts:
         s = self.stream
         return Counts(self.position, s.accepted, s.released, s.held, s.lost, s.epoch)
@@ -95,7 +114,7 @@ class Lane:
         self.stream.restore(parts)
         own = parts["lane"]
         self.position, self.requests = int(own["offset"]), int(own["requests"])
-        self.skipped = Counter(own["skipped"])
+        self.skipped, self.answers = Counter(own["skipped"]), dict(own.get("answers", {}))
         self.saved, self.counts = self.mark, self._counted()
         self._due.extend(requests)
         self.pseudonyms.turn(self.stream.epoch)
@@ -104,7 +123,13 @@ class Lane:
     def snapshot(self) -> dict[str, Any]:
         """Give everything by name; only when all that left is committed."""
         assert not self.moved
-        return self.stream.snapshot() | {"lane": asdict(self.mark) | {"skipped": dict(self.skipped)}}
+        own: dict[str, Any] = {
+            "offset": self.position,
+            "released": self.stream.released,
+            "requests": self.requests,
+        }
+        own |= {"skipped": dict(self.skipped), "answers": dict(self.answers)}
+        return self.stream.snapshot() | {"lane": own}
 
     def take(self, some: Sequence[Message]) -> None:
         """Apply messages; those that it had before are left out."""
@@ -170,7 +195,16 @@ class Lane:
             self.pseudonyms.forget()
         if self.stream.refusal is not None:
             raise self.stream.refusal
-        return self.stream.told | {"dropped": self.stream.lost - lost}
+        told = self.stream.told | {"dropped": self.stream.lost - lost}
+        if "asked" in entry.facts:
+            self.answer(str(entry.facts["asked"]), told)
+        return told
+
+    def answer(self, asked: str, told: dict[str, int]) -> None:
+        """Remember what became of a request that was put to all lanes; old answers go."""
+        self.answers[asked] = told
+        while len(self.answers) > REMEMBERED:
+            del self.answers[next(iter(self.answers))]
 
     def _note(self, output: Output) -> None:
         """Keep what leaves, without the lines that are committed already."""

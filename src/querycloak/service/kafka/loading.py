@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from querycloak._version import __version__
+from querycloak.engines import frozen
 from querycloak.engines.pipeline import Stage
 from querycloak.errors import DataError, Refused
 from querycloak.keys import derive
-from querycloak.service import entries, frozen
+from querycloak.service import entries
+from querycloak.service.entries import Entry
 from querycloak.service.kafka.lane import Lane, Mark
 from querycloak.service.kafka.store import LaneStore
 from querycloak.service.outlets.profiles import Profiles
@@ -35,9 +38,26 @@ class Loader:
         self._stages, self._store, self._stream = stages, store, stream
         self._profiles, self._secret = profiles, secret
 
+    @property
+    def shared(self) -> bool:
+        """Whether other services may have had a lane before."""
+        return bool(self._store.owner)
+
+    def join(self, member: Callable[[], Any]) -> None:
+        """Be ready to keep lanes; `member` proves that they are this service's."""
+        self._store.join(member)
+
+    def inherit(self, partitions: list[int]) -> None:
+        """Give up what earlier owners of partitions left unfinished."""
+        self._store.inherit(partitions)
+
+    def leave(self) -> None:
+        """Let the store go."""
+        self._store.leave()
+
     def load(self, partition: int, committed: Mark | None, first: int, low: int) -> Lane:
         """Load a lane; a new one begins at input offset `first`. `low` is the first offset that Kafka has."""
-        self._store.open(partition)
+        self._store.open(partition, committed)
         try:
             return self._loaded(partition, committed, first, low)
         except BaseException:
@@ -47,31 +67,36 @@ class Loader:
     def _loaded(self, partition: int, committed: Mark | None, first: int, low: int) -> Lane:
         secret = derive(self._secret, "lane", str(partition))
         stream = self._stream(secret)
-        if self._store.newest(partition) is None:
-            self._begin(partition, committed, first, stream)
         found = self._store.newest(partition)
-        assert found is not None
+        kept = committed.kept if committed is not None else -1
+        if found is None:
+            kept, found = self._begin(partition, committed, first, stream)
         offset, parts = found[0], frozen.thaw(found[1])
         if committed is None and int(parts["own/accepted"]):
             raise DataError(
                 f"partition {partition}: the state stands at {offset:,}, the group nowhere",
                 hint=_RESET,
             )
-        mark = committed or Mark(offset)
+        mark = replace(committed or Mark(offset), kept=kept, by=self._store.owner)
         self._check(partition, parts, mark, low)
         lane = Lane(partition, stream, Pseudonyms(secret, 0), Tally(self._profiles(_name(partition))), mark)
         noted = self._store.notes(partition, int(parts["lane"]["requests"]))
         lane.restore(parts, [(number, entries.decode(data)) for number, data in noted])
         return lane
 
-    def _begin(self, partition: int, committed: Mark | None, first: int, stream: Stream) -> None:
+    def _begin(
+        self, partition: int, committed: Mark | None, first: int, stream: Stream
+    ) -> tuple[int, tuple[int, bytes]]:
+        """Keep a lane that nobody had before; give its place, and what is kept."""
         if committed is not None:
             raise DataError(
                 f"partition {partition}: the group has a committed offset, but no state belongs to it",
-                hint="put the state folder back, or start anew with another group: `?group=NAME`",
+                hint="put the state back, or start anew with another group: `?group=NAME`",
             )
         lane = {"offset": first, "released": 0, "requests": 0, "skipped": {}}
-        self._keep(partition, first, stream.snapshot() | {"lane": lane})
+        state = self._frozen(stream.snapshot() | {"lane": lane})
+        mark = Mark(first, by=self._store.owner)
+        return self._store.save(partition, mark, state), (first, state)
 
     def _check(self, partition: int, parts: dict[str, Any], mark: Mark, low: int) -> None:
         own = parts["lane"]
@@ -103,13 +128,16 @@ class Loader:
         while lane.stream.unwanted:
             lane.tally.forget(lane.stream.unwanted[-1])
             lane.stream.unwanted.pop()
-        self._keep(lane.partition, lane.position, lane.snapshot())
-        self._store.forget(lane.partition, lane.requests)
+        lane.kept = self._store.save(lane.partition, lane.mark, self._frozen(lane.snapshot()))
         lane.saved, lane.saved_at = lane.mark, time.monotonic()
+        lane.committed = replace(lane.committed, kept=lane.kept)
 
-    def _keep(self, partition: int, offset: int, parts: dict[str, Any]) -> None:
-        whole = parts | {"methods": self._methods(), "version": __version__}
-        self._store.save(partition, offset, frozen.freeze(whole))
+    def _frozen(self, parts: dict[str, Any]) -> bytes:
+        return frozen.freeze(parts | {"methods": self._methods(), "version": __version__})
+
+    def note(self, lane: Lane, entry: Entry) -> int:
+        """Note a request before it takes effect; give its number."""
+        return self._store.note(lane.partition, lane.committed, entries.encode(entry))
 
     def drop(self, lane: Lane) -> None:
         """Let a lane go."""

@@ -78,7 +78,7 @@ class KafkaOutlet:
     def _send(self, lines: list[bytes]) -> None:
         last = self.last + len(lines)
         load = [Load(self.address.partition, lines)] if lines else []
-        self._transactions.send(load, [self._place(last)], self._reader.consumer_group_metadata())
+        self._transactions.send(load, [self._place(last)], self._reader.consumer_group_metadata)
         self.last = last
 
     def _look_for_rival(self, fenced: Fenced) -> None:

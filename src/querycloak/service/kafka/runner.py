@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from querycloak.errors import Refused, Unavailable
-from querycloak.service.kafka import client
+from querycloak.errors import DataError, Refused, Unavailable
+from querycloak.service import entries
+from querycloak.service.entries import Entry
+from querycloak.service.kafka import client, heritage
 from querycloak.service.kafka.address import Address
 from querycloak.service.kafka.lane import Lane, Mark
 from querycloak.service.kafka.loading import Loader
-from querycloak.service.kafka.transactions import RIVAL, Fenced, Load, Transactions
+from querycloak.service.kafka.transactions import RIVAL, Fenced, Load, Stale, Transactions
+from querycloak.service.outlets.profiles import Overtaken
 from querycloak.service.stream import Output, Stream
 from querycloak.service.tasks import Task
 from querycloak.service.worker import Counts
@@ -27,6 +31,10 @@ T = TypeVar("T")
 #: Messages that are applied and committed together, at most, and how long they are waited for.
 MANY: Final = 20_000
 WAIT: Final = 0.1
+#: Seconds after which a shared lane is kept anew although nothing came: Kafka compacts no file that it writes
+#: to, so without anything new, what was erased would stay in it.
+REFRESHED: Final = 3600.0
+_NO_LANES: Final = "no partition is assigned"
 _log = logging.getLogger("querycloak.service")
 
 
@@ -51,9 +59,9 @@ class Runner:
         beat: Callable[[], None],
         pause: float = 0.5,
     ) -> None:
-        self.source, self._loader, self._partitions = source, loader, partitions
+        self.source, self._loader, self._partitions, self._name = source, loader, partitions, name
         self._snapshot_seconds, self._saw, self._beat, self._pause = snapshot_seconds, saw, beat, pause
-        self._transactions = Transactions(sink, f"querycloak-{source.group}-{name}", self._away)
+        self._transactions = Transactions(sink, heritage.names_of(source.group, name)[0], self._away)
         self._consumer: Consumer = client.consumer(
             source,
             self._error,
@@ -61,24 +69,31 @@ class Runner:
         )
         self.stream = stream
         self.lanes: dict[int, Lane] = {}
-        self.trouble = "no partition is assigned yet"
+        self.trouble = _NO_LANES
         self.failure: BaseException | None = None
         self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
         self._stopping, self._fault = threading.Event(), list[BaseException]()
         self._fresh: set[int] = set()
+        self._again: set[int] = set()  # partitions whose lanes must be loaded anew
+        self._renew = False  # whether others may have taken the names
         self._fenced_at, self._left = -RIVAL, False
         self._thread = threading.Thread(target=self._run, name="querycloak-lanes", daemon=True)
 
     def open(self) -> None:
-        """Take the name in Kafka, and join the group."""
-        self._transactions.open()
+        """Take the names in Kafka, and join the group."""
+        self._open_names()
         self._sink_partitions = self._transactions.partitions()
         self._consumer.subscribe(
             [self.source.topic],
             on_assign=self._guarded(self._assigned),
             on_revoke=self._guarded(self._revoked),
-            on_lost=self._guarded(self._lost),
+            on_lost=self._guarded(self._put_out),
         )
+
+    def _open_names(self) -> None:
+        self._transactions.open()
+        self._loader.join(self._member)
+        self._renew = False
 
     def start(self) -> None:
         """Begin to read."""
@@ -104,12 +119,12 @@ class Runner:
         try:
             while not self._stopping.is_set():
                 self._round()
-            self._keep(list(self.lanes.values()))
+            with contextlib.suppress(Stale, Fenced):  # others have the lanes, and go on from older snapshots
+                self.keep(self.in_order())
         except Abandoned:
             _log.warning("ended while Kafka was away")
         except BaseException as error:
-            known = isinstance(error, client.library().KafkaException)
-            self.failure = client.told(client.fault(error)) if known else error  # type: ignore[arg-type]
+            self.failure = _in_words(error)
             _log.error("reading the topic failed", extra={"fault": type(error).__name__})
         finally:
             self._leave()
@@ -125,10 +140,19 @@ class Runner:
         while not self._tasks.empty() and self.ready:
             self._tasks.get().carry_out()
             self._hand_out()
-        self._beat()
-        self._save_one()
+        try:
+            self._beat()
+            self._save_one()
+        except Stale as error:
+            self.trouble = error.message  # the next call into the library says who has which lane
+        except Fenced as fenced:
+            self._take_name_again(fenced)
+        if self._again:
+            self._load_again()
 
     def _raise_fault(self) -> None:
+        if self._fault and isinstance(self._fault[0], Fenced):
+            self._take_name_again(self._fault.pop(0))  # type: ignore[arg-type]
         if self._fault:
             raise self._fault[0]
 
@@ -172,12 +196,23 @@ class Runner:
         if moved:
             places = [self._place(lane.partition, lane.position, lane.mark.metadata()) for lane in moved]
             loads = [self._load(lane) for lane in moved if lane.lines]
-            self._transactions.send(loads, places, self._consumer.consumer_group_metadata())
+            self._transactions.send(loads, places, self._member)
         for lane in self.lanes.values():
             for output in lane.settle():
                 self._saw(output)
         if moved or self.ready:
             self.trouble = ""
+
+    def _member(self) -> Any:
+        """Prove to Kafka that this is a member of the group as it is now.
+
+        One that was put out loses its id before it is told, and a group without members takes positions from
+        everybody: so whoever has no id has no proof. The id goes first, so it is looked at last.
+        """
+        proof = self._consumer.consumer_group_metadata()
+        if not self._consumer.memberid():
+            raise Stale("Kafka's group goes on without this service")
+        return proof
 
     def _load(self, lane: Lane) -> Load:
         """Give each lane a partition of the sink; lines say which lane they are of where they must share."""
@@ -187,11 +222,21 @@ class Runner:
     def _take_name_again(self, fenced: Fenced) -> None:
         """Begin anew after Kafka gave the producer up; end if somebody else wants its name."""
         now = time.monotonic()
-        if now - self._fenced_at < RIVAL:
+        if now - self._fenced_at < RIVAL and not self._was_put_out():
             raise client.rival(str(fenced))
         self._fenced_at = now
-        self._insist(self._transactions.open)
-        places = self._consumer.assignment()
+        self.insist(self._open_names)
+        self._again |= {place.partition for place in self._consumer.assignment()}
+        self._load_again()
+
+    def _was_put_out(self) -> bool:
+        """Say whether others shut this service out because it was gone from the group."""
+        return self._loader.shared and not self.insist(lambda: heritage.is_member(self.source, self._name))
+
+    def _load_again(self) -> None:
+        """Load lanes anew that are still assigned, since what is here of them is not what is kept."""
+        some, self._again = self._again, set()
+        places = [place for place in self._consumer.assignment() if place.partition in some]
         self._lost(places)
         self._consumer.incremental_unassign(places)
         self._assigned(places)
@@ -216,12 +261,29 @@ class Runner:
     def _assigned(self, places: list[TopicPartition]) -> None:
         """Load lanes for partitions, and read each from where its snapshot stands."""
         begin = []
-        for place in self._insist(lambda: self._consumer.committed(places, client.PATIENCE)):
-            lane = self._insist(lambda found=place: self._loaded(found))  # type: ignore[misc]
+        if self._renew:
+            self.insist(self._open_names)
+        self.insist(lambda: self._loader.inherit([place.partition for place in places]))
+        for place in self.insist(lambda: self._consumer.committed(places, client.PATIENCE)):
+            try:
+                lane = self.insist(lambda found=place: self._loaded(found))  # type: ignore[misc]
+            except (Stale, DataError) as error:
+                if isinstance(error, DataError) and not self._has_gone_on(place):
+                    raise
+                self._again.add(place.partition)
+                begin.append(self._place(place.partition, max(0, place.offset)))
+                continue
             self.lanes[lane.partition] = lane
             self._fresh.add(lane.partition)
             begin.append(self._place(lane.partition, lane.position))
         self._consumer.incremental_assign(begin)
+
+    def _has_gone_on(self, place: TopicPartition) -> bool:
+        """Say whether somebody else has a lane that did not fit: this service slept while it loaded it."""
+        if not self._loader.shared:
+            return False
+        now = self.insist(lambda: self._consumer.committed([place], client.PATIENCE)[0])
+        return (now.offset, now.metadata) != (place.offset, place.metadata)
 
     def _loaded(self, place: TopicPartition) -> Lane:
         if place.partition >= self._partitions:
@@ -237,21 +299,29 @@ class Runner:
 
     def _revoked(self, places: list[TopicPartition]) -> None:
         """Keep lanes for the next owner; one with something uncommitted is as its snapshot was."""
-        for place in places:
-            lane = self.lanes.pop(place.partition, None)
-            if lane is not None:
-                if not lane.behind and not lane.moved:
-                    self._insist(lambda found=lane: self._loader.save(found))  # type: ignore[misc]
-                self._loader.drop(lane)
+        mine = [self.lanes[place.partition] for place in places if place.partition in self.lanes]
+        try:
+            with contextlib.suppress(Stale):  # too late: it is read again from the snapshot before
+                self.keep(mine)
+        finally:
+            self._lost(places)
+
+    def _put_out(self, places: list[TopicPartition]) -> None:
+        """Begin anew after the group went on without this service; whoever has its lanes shut it out."""
+        self._lost(places)
+        self._renew = self._loader.shared
 
     def _lost(self, places: list[TopicPartition]) -> None:
         """Forget lanes that somebody else may have by now."""
         for place in places:
+            self._again.discard(place.partition)
             lane = self.lanes.pop(place.partition, None)
             if lane is not None:
                 self._loader.drop(lane)
+        if not self.lanes:
+            self.trouble = _NO_LANES
 
-    def _insist(self, work: Callable[[], T]) -> T:
+    def insist(self, work: Callable[[], T]) -> T:
         """Try until Kafka or the profiles answer."""
         while True:
             try:
@@ -260,6 +330,8 @@ class Runner:
                 if not client.passes(client.fault(error)):
                     raise client.told(client.fault(error)) from None
                 self.trouble = client.unavailable(error).message
+            except Stale:
+                raise
             except Unavailable as error:
                 self.trouble = error.message
             if self._stopping.wait(self._pause):
@@ -285,28 +357,55 @@ class Runner:
     @property
     def ready(self) -> bool:
         """Whether there are lanes, and all are where Kafka knows them to be."""
-        return bool(self.lanes) and not any(lane.behind or lane.moved for lane in self.lanes.values())
+        return bool(self.lanes) and all(lane.at_rest for lane in self.lanes.values())
+
+    def in_order(self) -> list[Lane]:
+        """Give the lanes that are here."""
+        return [lane for _, lane in sorted(self.lanes.items())]
+
+    def carry_out(self, lane: Lane, kind: entries.Kind, **facts: Any) -> dict[str, int]:
+        """Note a request with the place at which it takes effect, then let it take effect."""
+        now = max(time.time_ns() // 1000, lane.stream.at)
+        entry = Entry(kind, now, facts=facts | {"input": lane.position})
+        if not self._loader.shared:
+            return lane.carry_out(self._loader.note(lane, entry), entry)
+        # Perhaps it was noted, and only the answer was lost: then the next owner would carry it out.
+        return lane.carry_out(self.insist(lambda: self._loader.note(lane, entry)), entry)
 
     def _save_one(self) -> None:
         """Write profiles that are due; keep the lane that waits longest, if it is time."""
-        for lane in self.lanes.values():
+        for lane in self.in_order():
             if lane.tally.due():
-                self._insist(lane.tally.flush)
-        due = time.monotonic() - self._snapshot_seconds()
+                self._careful(lane, lane.tally.flush)
+        now = time.monotonic()
+        due = now - self._snapshot_seconds()
         late = [lane for lane in self._unsaved() if lane.saved_at <= due]
-        self._keep(sorted(late, key=lambda lane: lane.saved_at)[:1])
+        self.keep(sorted(late, key=lambda lane: lane.saved_at)[:1])
+        oldest = min(self.in_order(), key=lambda lane: lane.saved_at, default=None)
+        if self._loader.shared and oldest and oldest.at_rest and oldest.saved_at <= now - REFRESHED:
+            self._careful(oldest, lambda: self._loader.save(oldest))
 
-    def _keep(self, lanes: Iterable[Lane]) -> None:
+    def keep(self, lanes: Iterable[Lane]) -> None:
+        """Keep what is at rest and not kept yet."""
         for lane in lanes:
-            if not lane.behind and not lane.moved and lane.saved != lane.mark:
-                self._insist(lambda found=lane: self._loader.save(found))  # type: ignore[misc]
+            if lane.at_rest and lane.saved != lane.mark:
+                self._careful(lane, lambda found=lane: self._loader.save(found))  # type: ignore[misc]
+
+    def _careful(self, lane: Lane, work: Callable[[], None]) -> None:
+        """Do what writes profiles; where an earlier owner wrote them late, load the lane and count anew."""
+        try:
+            self.insist(work)
+        except Overtaken:
+            if not self._loader.shared:
+                raise
+            self._again.add(lane.partition)
 
     def _unsaved(self) -> list[Lane]:
         return [lane for lane in self.lanes.values() if lane.saved != lane.mark]
 
     def keep_all(self) -> None:
         """Keep all lanes now; for use inside `ask`."""
-        self._keep(self._unsaved())
+        self.keep(self._unsaved())
 
     # The end
 
@@ -315,6 +414,7 @@ class Runner:
         self._left = True
         for lane in self.lanes.values():
             self._loader.drop(lane)
+        self._loader.leave()
         self._transactions.close()
         self._consumer.close()
 
@@ -329,3 +429,10 @@ class Runner:
 
     def _place(self, partition: int, offset: int, metadata: str = "") -> TopicPartition:
         return client.library().TopicPartition(self.source.topic, partition, offset, metadata)  # type: ignore[no-any-return]
+
+
+def _in_words(error: BaseException) -> BaseException:
+    """Put a failure of the library into our words."""
+    if isinstance(error, client.library().KafkaException):
+        return client.told(client.fault(error))
+    return client.rival(str(error)) if isinstance(error, Fenced) else error

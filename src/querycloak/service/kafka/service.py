@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeVar
-
-import polars as pl
+from typing import Any, NoReturn
 
 from querycloak.engines.local import warm_up
-from querycloak.errors import DataError, NotThere, ParameterError, QueryCloakError, Refused, Unavailable
-from querycloak.service import entries
+from querycloak.errors import DataError, NotThere, ParameterError, QueryCloakError, Refused
 from querycloak.service.base import Base
 from querycloak.service.classifying import Classifying
-from querycloak.service.entries import Entry
 from querycloak.service.journal import Cipher
-from querycloak.service.kafka import client
+from querycloak.service.kafka import agreement, client
 from querycloak.service.kafka.address import parse
+from querycloak.service.kafka.board import Board
+from querycloak.service.kafka.errands import Errands, OwnErrands, SharedErrands
 from querycloak.service.kafka.lane import Lane
 from querycloak.service.kafka.loading import Loader
 from querycloak.service.kafka.runner import Runner
+from querycloak.service.kafka.shared import KafkaLanes
 from querycloak.service.kafka.store import LaneStore, LocalLanes
 from querycloak.service.kafka.watch import LaneWatch
 from querycloak.service.outlets.profiles import Profiles, open_store
 from querycloak.service.settings import Setup
 from querycloak.service.stream import Stream
-
-T = TypeVar("T")
-#: Seconds that a person's request may take until it is in all state files.
-PATIENCE: Final = 60.0
 
 
 class NoLines:
@@ -53,8 +47,11 @@ class LaneService(Base):
 
     def __init__(self, setup: Setup, store: LaneStore | None = None) -> None:
         super().__init__(setup)
-        cipher = Cipher.from_file(Path(self.settings.state_key)) if self.settings.state_key else None
-        self.store: LaneStore = store or LocalLanes(self.folder / "lanes", cipher)
+        key = self.settings.state_key
+        self._cipher = Cipher.from_file(Path(key)) if key else None
+        self._shared_in = agreement.address_of_lanes(setup)
+        self.store: LaneStore = store or LocalLanes(self.folder / "lanes", self._cipher)
+        self._board: Board | None = None
         self.source, self.sink = parse(self.settings.source), parse(self.settings.sink)
         if (self.source.servers, self.source.topic) == (self.sink.servers, self.sink.topic):
             raise ParameterError("source and sink are the same topic; what leaves would come in again")
@@ -76,19 +73,47 @@ class LaneService(Base):
         secret = self._secret()
         chosen = self.settings
         self._classify = Classifying(taxonomy=chosen.taxonomy or None) if chosen.classify else None
+        partitions, name = self._partitions(), client.name_in(self.folder)
+        if self._shared_in is not None:
+            self._share(partitions, name, secret)
+        else:
+            self._agree(partitions)
         loader = Loader(self.setup.stages, self.store, self._stream, self._profiles, secret)
         self.worker = Runner(
             self.source,
             self.sink,
             loader,
-            name=client.name_in(self.folder),
+            name=name,
             stream=self._stream(secret),  # faults in the settings are told now
-            partitions=self._partitions(),
+            partitions=partitions,
             snapshot_seconds=lambda: self.settings.snapshot_seconds,
             saw=self._saw,
             beat=self._beat,
         )
+        self.errands = self._errands()
         self.worker.open()
+
+    def _errands(self) -> Errands:
+        if self._board is None:
+            return OwnErrands(self.worker)
+        assert isinstance(self.store, KafkaLanes)
+        return SharedErrands(self.worker, self._board, self.store)
+
+    def _share(self, partitions: int, name: str, secret: bytes) -> None:
+        """Keep lanes where other services find them; refuse to if these are set up otherwise."""
+        assert self._shared_in is not None
+        assert self._cipher is not None
+        agreement.check_places(self.source, self.sink, self._shared_in, partitions)
+        self.store = KafkaLanes(self._shared_in, self.source, partitions, self._cipher, name)
+        own = agreement.facts(self.setup, self.source, self.sink, partitions, secret)
+        try:
+            self.store.join(lambda: None)  # what this service left open when it was killed is given up
+            agreement.compare(self.store.agree(own), own)
+        except BaseException:
+            self.store.leave()
+            raise
+        self._board = Board(self._shared_in, partitions, self._cipher)
+        self._board.start()
 
     def _stream(self, secret: bytes) -> Stream:
         made = Stream(self.setup.stages, secret, self._classify)
@@ -96,15 +121,19 @@ class LaneService(Base):
         return made
 
     def _profiles(self, stream: str) -> Profiles:
-        return open_store(self._profiles_url(), stream)
+        name = f"{self.source.group} {stream}" if self._board is not None else stream
+        return open_store(self._profiles_url(), name)
 
     def _partitions(self) -> int:
-        """Ask how many partitions the source has; refuse another number than at the first start."""
+        """Ask how many partitions the source has."""
         asking = client.consumer(self.source)
         try:
-            count = client.partitions_of(asking, self.source)
+            return client.partitions_of(asking, self.source)
         finally:
             asking.close()
+
+    def _agree(self, count: int) -> None:
+        """Refuse another number of partitions than at the first start."""
         known = self.store.agree({"topic": self.source.topic, "partitions": count})
         if (known["topic"], known["partitions"]) != (self.source.topic, count):
             raise Refused(
@@ -112,7 +141,6 @@ class LaneService(Base):
                 f" `{self.source.topic}` has {count}",
                 hint="people would change lanes; use another state folder, and another group",
             )
-        return count
 
     def start(self) -> None:
         """Begin to read."""
@@ -127,6 +155,8 @@ class LaneService(Base):
         """Commit what was read and keep all lanes: the next start has nothing to do again."""
         self.ready = False
         self.watch.stop()
+        if self._board is not None:
+            self._board.stop()
         self.worker.stop()
 
     # In and out
@@ -144,7 +174,7 @@ class LaneService(Base):
         return b""
 
     def _lanes(self) -> list[Lane]:
-        return [lane for _, lane in sorted(self.worker.lanes.items())]
+        return self.worker.in_order()
 
     def status(self) -> dict[str, Any]:
         """Count what came and what became of it in all lanes that are here, as far as it is committed."""
@@ -184,73 +214,38 @@ class LaneService(Base):
         """Say why records are not read or handed out right now, if so."""
         if not self.ready:
             return "the service is starting or stopping"
-        return self.failure() or self.worker.trouble
+        return self.failure() or self.worker.trouble or (self._board.trouble if self._board else "")
 
     # People's rights
 
     def erase(self, user: str) -> dict[str, int]:
         """Forget a person in every lane; say how many of her records waited, and how many had left before."""
-        told = self._ask(
-            lambda: [self._carry_out(lane, "erasure", **_whom(lane, user)) for lane in self._lanes()]
-        )
-        self._keep()
+        told = self.errands.erase(user)
+        self.saved_at = time.time()
         return {name: sum(one[name] for one in told) for name in ("held", "released", "dropped")}
 
     def export(self, user: str) -> dict[str, Any]:
         """Give what is held of a person, and how many records of hers have left."""
-        found = self._ask(lambda: [lane.stream.person(_pseudonym(lane, user)) for lane in self._lanes()])
-        held = pl.concat([frame for frame, _ in found], how="diagonal_relaxed").to_dicts() if found else []
-        return {"held": held, "released": sum(left for _, left in found)}
+        found = self.errands.export(user)
+        held = [record for one in found for record in one["held"]]
+        return {"held": held, "released": sum(one["released"] for one in found)}
 
     def rotate(self) -> dict[str, int]:
-        """Start a new epoch in every lane; one that a crash left behind is brought up to the others first."""
-
-        def turn() -> list[dict[str, int]]:
-            epochs = [lane.stream.epoch for lane in self._lanes()]
-            behind = [lane for lane in self._lanes() if lane.stream.epoch < max(epochs)] or self._lanes()
-            return [self._carry_out(lane, "epoch") for lane in behind]
-
-        told = self._ask(turn)
-        self._keep()
-        return {"dropped": sum(one["dropped"] for one in told), "epoch": self.status()["epoch"]}
-
-    def _carry_out(self, lane: Lane, kind: entries.Kind, **facts: Any) -> dict[str, int]:
-        """Note a request with the place at which it takes effect, then let it take effect."""
-        now = max(time.time_ns() // 1000, lane.stream.at)
-        entry = Entry(kind, now, facts=facts | {"input": lane.position})
-        return lane.carry_out(self.store.note(lane.partition, entries.encode(entry)), entry)
-
-    def _keep(self) -> None:
-        """Return when no state file holds what was there before."""
-        self._ask(self.worker.keep_all)
+        """Start a new epoch in every lane."""
+        epoch, told = self.errands.rotate()
         self.saved_at = time.time()
-
-    def _ask(self, work: Callable[[], T]) -> T:
-        try:
-            return self.worker.ask(work).result(PATIENCE)
-        except TimeoutError:
-            raise Unavailable(
-                "the lanes are not at rest; it will be done when they are", hint="ask again later"
-            ) from None
+        return {"dropped": sum(one["dropped"] for one in told), "epoch": epoch}
 
     def _beat(self) -> None:
-        """Drop what has waited too long, if it is time; in the thread that reads."""
+        """Drop what has waited too long, if it is time, and do what is asked; in the thread that reads."""
         now, hold = time.monotonic(), self.settings.hold_seconds
         if hold and now - self._last_tick >= max(0.5, hold / 10) and self.worker.ready:
             self._last_tick = now
             for lane in self._lanes():
                 if lane.stream.held:
-                    self._carry_out(lane, "tick", retention=hold * 1_000_000)
+                    self.worker.carry_out(lane, "tick", retention=hold * 1_000_000)
+        self.errands.attend()
 
 
 def _elsewhere() -> NotThere:
     return NotThere("released lines go to a Kafka topic, and are not kept here", hint="read the topic")
-
-
-def _pseudonym(lane: Lane, user: str) -> str:
-    return lane.pseudonyms.of([user])[0]
-
-
-def _whom(lane: Lane, user: str) -> dict[str, Any]:
-    """Name a person as an erasure does: her pseudonym, and those of earlier epochs."""
-    return {"user": _pseudonym(lane, user), "before": lane.pseudonyms.before(user)}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from querycloak.errors import DataError
+from querycloak.errors import DataError, Unavailable
 from querycloak.service.kafka import client
 from querycloak.service.kafka.address import Address
 
@@ -31,13 +31,32 @@ class Fenced(Exception):
     """The producer can do nothing more: another one took its name, or the broker gave it up."""
 
 
+class Stale(Unavailable):
+    """The group goes on without this member; whoever has its partitions now carries on from what is there."""
+
+
 @dataclass(frozen=True)
 class Load:
-    """Lines for one partition of the sink; `lane` is written on each where several lanes share it."""
+    """Lines for one partition of a topic; `lane` is written on each where several lanes share it.
+
+    In a topic that is compacted each line has a key, and one that is None removes what had its key.
+    """
 
     partition: int
-    lines: Sequence[bytes]
+    lines: Sequence[bytes | None]
     lane: int | None = None
+    keys: Sequence[str] | None = None
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Give what the client is handed."""
+        if self.keys is None:
+            return [{"value": line} for line in self.lines]
+        return [{"key": key, "value": line} for key, line in zip(self.keys, self.lines, strict=True)]
+
+    def cut(self, start: int, end: int) -> Load:
+        """Give some of the lines."""
+        keys = None if self.keys is None else self.keys[start:end]
+        return Load(self.partition, self.lines[start:end], self.lane, keys)
 
 
 class Transactions:
@@ -76,8 +95,17 @@ class Transactions:
         """Ask how many partitions the sink has."""
         return client.partitions_of(self._producer, self.address)
 
-    def send(self, loads: Sequence[Load], positions: list[TopicPartition], group: Any) -> None:
-        """Send lines, and positions of a group, in one transaction; go on with it if it is under way."""
+    def send(
+        self,
+        loads: Sequence[Load],
+        positions: list[TopicPartition],
+        group: Callable[[], Any] = lambda: None,
+    ) -> None:
+        """Send lines, and positions of a group, in one transaction; go on with it if it is under way.
+
+        Positions are also the fence: Kafka takes them only from a member of the group as it is now, and
+        `group` gives the proof, or raises `Stale`.
+        """
         made = self._producer
         if made is None:
             raise Fenced
@@ -87,9 +115,12 @@ class Transactions:
             self._steps += [
                 (made.begin_transaction, False),
                 (lambda: self._fill(loads), True),  # what it took half-way cannot be taken back
-                (lambda: made.send_offsets_to_transaction(positions, group, STEP), False),
                 (lambda: made.commit_transaction(STEP), False),
             ]
+            if positions:
+                self._steps.insert(
+                    2, (lambda: made.send_offsets_to_transaction(positions, group(), STEP), False)
+                )
         self._go_on()
 
     def _go_on(self) -> None:
@@ -101,29 +132,32 @@ class Transactions:
     def _fill(self, loads: Sequence[Load]) -> None:
         for load in loads:
             for start in range(0, len(load.lines), (step := _step(load.lines))):
-                self._hand_over(load, load.lines[start : start + step])
+                self._hand_over(load.cut(start, start + step))
 
-    def _hand_over(self, load: Load, lines: Sequence[bytes]) -> None:
+    def _hand_over(self, load: Load) -> None:
         """Hand over some lines, after there is room for them: one that is refused would lose its place."""
         made, topic, kafka = self._producer, self.address.topic, client.library()
         assert made is not None
-        self._waiting += sum(map(len, lines))
+        self._waiting += sum(map(_size, load.lines))
         if self._waiting > _WAITING_BYTES or len(made) > _WAITING_MESSAGES:
             made.flush()
             self._waiting = 0
         if load.lane is None:
-            some: list[dict[str, Any]] = [{"value": line} for line in lines]
+            some = load.messages()
             made.produce_batch(topic, some, partition=load.partition)
             if refused := next((one["_error"] for one in some if "_error" in one), None):
                 raise kafka.KafkaException(refused)
         else:
-            for line in lines:
+            for line in load.lines:
                 made.produce(topic, line, partition=load.partition, headers={"lane": str(load.lane)})
 
     def _take(self, step: Callable[[], None], *, once: bool = False) -> None:
         """Take one step; say what to do when it fails: again, all again (if it works but once), or never."""
         try:
             step()
+        except Stale:
+            self._give_up()
+            raise
         except client.library().KafkaException as error:
             fault = client.fault(error)
             if fault.fatal() or fault.code() in _shut_out():
@@ -135,6 +169,8 @@ class Transactions:
                 raise client.told(fault) from None
             if fault.code() == client.library().KafkaError.MSG_SIZE_TOO_LARGE:
                 raise DataError("a released line is larger than the sink takes", hint=_LARGER) from None
+            if fault.code() in _left_behind():
+                raise Stale(f"Kafka's group goes on without this service ({fault.name()})") from None
             raise client.unavailable(error) from None
 
     def _give_up(self) -> None:
@@ -164,6 +200,15 @@ def _shut_out() -> tuple[int, ...]:
     return codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH, codes._FATAL
 
 
-def _step(lines: Sequence[bytes]) -> int:
+def _left_behind() -> tuple[int, ...]:
+    codes = client.library().KafkaError
+    return codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID, codes.FENCED_INSTANCE_ID
+
+
+def _size(line: bytes | None) -> int:
+    return len(line or b"")
+
+
+def _step(lines: Sequence[bytes | None]) -> int:
     """Say how many lines to hand over at once, when the longest is the measure of all."""
-    return max(1, min(_TOGETHER, _TOGETHER_BYTES // max(map(len, lines))))
+    return max(1, min(_TOGETHER, _TOGETHER_BYTES // max(1, *map(_size, lines))))

@@ -48,7 +48,7 @@ class LaneWatch:
     def _watch(self) -> None:
         while not self._stop.wait(SAMPLE):
             self.samples.add(time.time(), self.service.status())
-            if time.monotonic() - self._counted >= COUNT:
+            if time.monotonic() - self._counted >= COUNT and self.service.worker.lanes:
                 self._counted = time.monotonic()
                 self.service.worker.ask(self.count)
 

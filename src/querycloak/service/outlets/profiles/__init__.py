@@ -5,20 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 from querycloak.errors import ParameterError
-from querycloak.service.outlets.profiles.store import Counts, Profiles
+from querycloak.service.outlets.profiles.store import Counts, NoProfiles, Overtaken, Profiles
 
-__all__ = ["Counts", "Profiles", "open_store"]
+__all__ = ["NONE", "Counts", "Overtaken", "Profiles", "open_store"]
 
 _SQLITE = "sqlite:///"
+#: Instead of an address: no profiles are kept.
+NONE = "none"
 
 
 def open_store(url: str, stream: str = "default", patience: float = 10.0) -> Profiles:
-    """Open the profiles of one stream: `sqlite:///FILE` or `postgresql://USER@HOST/DATABASE`.
+    """Open the profiles of one stream: `sqlite:///FILE` or `postgresql://USER@HOST/DATABASE`, or `none`.
 
     Several streams share a database without seeing each other. What a busy or absent database cannot do
     within `patience` seconds is a `StoreUnavailable`, and can be asked for again.
     """
     scheme = url.partition(":")[0]
+    if url == NONE:
+        return NoProfiles()
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
         from querycloak.service.outlets.profiles.sqlite import SqliteProfiles
 

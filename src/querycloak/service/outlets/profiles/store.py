@@ -12,6 +12,10 @@ from querycloak.errors import DataError
 Counts = Sequence[tuple[str, str, int]]
 
 
+class Overtaken(DataError):
+    """Somebody else has counted lines in the meantime that are in these counts too; nothing was counted."""
+
+
 class Profiles(ABC):
     """How often each label was released with each category.
 
@@ -36,7 +40,7 @@ class Profiles(ABC):
         answer was lost, or a second service), counts that go further would count some lines twice.
         """
         if upto > last != self.last:
-            raise DataError(
+            raise Overtaken(
                 f"the profiles are counted up to line {last:,} already, not {self.last:,}",
                 hint="give a failed call again as it was; two services must not share one stream's name",
             )
@@ -57,6 +61,31 @@ class Profiles(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let the database go."""
+
+
+class NoProfiles(Profiles):
+    """Keeps nothing, for whoever wants no profiles."""
+
+    last = 0
+
+    def add(self, upto: int, counts: Counts) -> None:
+        """Note how far it would be."""
+        self.last = max(self.last, upto)
+
+    def of(self, label: str) -> dict[str, int] | None:
+        """Know nobody."""
+        return None
+
+    def totals(self) -> dict[str, int]:
+        """Have counted nothing."""
+        return {}
+
+    def forget(self, label: str) -> int:
+        """Have nothing to forget."""
+        return 0
+
+    def close(self) -> None:
+        """Have nothing to let go."""
 
 
 def first_levels(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from querycloak.log import IntArray
@@ -33,6 +34,12 @@ class _Chunk:
         which = np.repeat(np.arange(heads.size), sizes)
         within = np.arange(which.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return self._order[begin[which] + within], which
+
+    def has(self, heads: IntArray) -> npt.NDArray[np.bool_]:
+        """Say which of these searches are among its rows."""
+        place = np.minimum(np.searchsorted(self._head, heads), self._head.size - 1)
+        found: npt.NDArray[np.bool_] = self._head[place] == heads
+        return found
 
     def forget(self, heads: IntArray) -> int:
         """Note that these searches are gone; say how many rows that are."""
@@ -129,3 +136,11 @@ class Waiting:
         firsts = np.array([chunk.first for chunk in self._chunks], np.int64)
         which = np.searchsorted(firsts, heads, side="right") - 1
         return [(self._chunks[n], np.flatnonzero(which == n)) for n in np.unique(which).tolist()]
+
+
+class Scattered(Waiting):
+    """The same for rows whose numbers do not grow, as where they come from several places."""
+
+    def _by_chunk(self, heads: IntArray) -> list[tuple[_Chunk, IntArray]]:
+        found = ((chunk, np.flatnonzero(chunk.has(heads))) for chunk in self._chunks)
+        return [(chunk, mine) for chunk, mine in found if mine.size]

@@ -1,0 +1,241 @@
+"""What a million records cost on one machine and on Spark, in its parts, at 1, 2, 4 and 8 times the size.
+
+    python -m benchmarks.spark [BASE_RECORDS] [METHOD ...]
+
+Both engines read the same Parquet file and write one; each run is a process of its own, one after the other.
+At the two smaller sizes Spark's parts are found by running the work up to each of them and throwing the
+result away, so that each is what its step adds. Seconds are of the clock, on two cores (`local[2]`);
+memory is that of all processes of a run, at its peak. With 2,500,000 records to begin with, the last size is
+20 million. `swap` also runs on a log that has 30 % of its records in one category.
+`python -m benchmarks.spark_page` writes the page from the figures.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import querycloak as qc
+
+SCALES = (1, 2, 4, 8)
+SETTINGS = {"cohort": {"k": "10"}, "swap": {"k": "10", "level": "1"}}
+RESULTS = Path(__file__).parent / "results" / "spark.json"
+SKEWED = "Shopping"
+
+
+def base_log(records: int, folder: Path) -> Path:
+    """Make up a log once; larger ones are copies of it with other people."""
+    path = folder / f"base-{records}.parquet"
+    if not path.exists():
+        made = qc.generate(max(records // 37, 10), seed=1, categories=True).frame.head(records)
+        made.select("user", "query", "time", "category").write_parquet(path)
+    return path
+
+
+def scaled(base: Path, scale: int, folder: Path, skewed: bool = False) -> Path:
+    """Write the log `scale` times, each time with other people, a little later."""
+    path = folder / f"log-{scale}{'-skewed' if skewed else ''}.parquet"
+    if path.exists():
+        return path
+    category = pl.col("category")
+    if skewed:
+        third = pl.int_range(pl.len()) % 10 < 3
+        category = pl.when(third).then(pl.lit(SKEWED)).otherwise(category).alias("category")
+    copies = [
+        pl.scan_parquet(base).with_columns(
+            pl.col("user") + f"-{copy}", pl.col("time") + pl.duration(seconds=37 * copy), category
+        )
+        for copy in range(scale)
+    ]
+    pl.concat(copies).with_row_index("row").cast({"row": pl.Int64}).sink_parquet(path)
+    return path
+
+
+def run_local(log: Path, method: str) -> dict[str, Any]:
+    """Protect with the local engine, without its audit: Spark's DataFrames have none either."""
+    from querycloak import io
+    from querycloak.dictionary import Texts
+    from querycloak.engines import local
+    from querycloak.engines.pipeline import Pipeline, parse_stages
+    from querycloak.engines.replay import Spool
+
+    parts: dict[str, float] = {}
+    began = time.perf_counter()
+
+    def lap(name: str) -> None:
+        nonlocal began
+        parts[name] = parts.get(name, 0.0) + time.perf_counter() - began
+        began = time.perf_counter()
+
+    stages = parse_stages([method], SETTINGS[method])
+    local.warm_up(stages)
+    lap("start")
+    pipeline, released = Pipeline(stages, bytes(32), Texts()), 0
+    spool = Spool(log.parent, bytes(32))
+    layout = None
+    for piece in io.pieces(str(log), rows=1_000_000):
+        spool.add(piece.frame)
+        layout = piece.layout
+    lap("read and sort")
+    out = log.with_name(f"local-{method}.parquet")
+    with io.Writer(str(out), io.layout_for(str(out), like=layout)) as writer:
+        for part in local.run(pipeline, spool.pieces(1_000_000)):
+            lap("protect")
+            writer.write(part.frame)
+            released += part.frame.height
+            lap("write")
+        writer.close()
+        writer.commit()
+    lap("write")
+    spool.close()
+    return {"parts": parts, "released": released}
+
+
+def run_spark(log: Path, method: str, memory: str, steps: str) -> dict[str, Any]:
+    """Protect on Spark into a Parquet file; where `steps` are asked for, then again up to each step."""
+    from querycloak.engines.pipeline import parse_stages
+    from querycloak.engines.spark import batch
+    from querycloak.engines.spark.session import start
+
+    began = time.perf_counter()
+    folder = tempfile.mkdtemp(dir=log.parent)
+    spark = start("local[2]", {"spark.driver.memory": memory, "spark.local.dir": folder})
+    parts = {"start": time.perf_counter() - began}
+    rows = spark.read.parquet(str(log)).selectExpr("* EXCEPT (time)", "unix_micros(time) AS time")
+    began = time.perf_counter()
+    run = batch.start(parse_stages([method], SETTINGS[method]), bytes(32), rows)
+    parts["count and slice"] = time.perf_counter() - began
+    out = log.with_name(f"spark-{method}.parquet")
+    run.released().write.mode("overwrite").parquet(str(out))
+    whole = time.perf_counter() - began
+    if steps == "steps":
+        parts |= _steps(rows, run, whole - parts["count and slice"])
+    released = spark.read.parquet(str(out)).count()
+    spark.stop()
+    return {"parts": parts, "whole": whole, "released": released}
+
+
+def _steps(rows: Any, run: Any, whole: float) -> dict[str, float]:
+    """Say what each step adds, by running the work up to it and throwing the result away."""
+    from querycloak.engines.spark import batch, order
+
+    def timed(frame: Any) -> float:
+        start = time.perf_counter()
+        frame.write.format("noop").mode("overwrite").save()
+        return time.perf_counter() - start
+
+    scan = timed(rows)
+    placed = rows.withColumn("_moment", rows["time"])
+    slices = order.cut(placed, run.plan.rows)
+    by_time = placed.withColumn("_slice", slices.number())
+    by_time = by_time.repartitionById(len(slices.before), by_time["_slice"])
+    shuffled = timed(by_time)
+    schema = batch._schema(placed, run.plan.columns, batch._PLACED)
+    ranked = by_time.mapInArrow(partial(batch._place, run.plan, slices, schema), schema)
+    with_places = timed(ranked)
+    split = ranked.repartitionById(run.plan.parts, ranked["_lane"]).sortWithinPartitions("_seq", "row")
+    sorted_by_key = timed(split)
+    protected = timed(run.result)
+    return {
+        "scan": scan,
+        "shuffle by time": shuffled - scan,
+        "places (Python)": with_places - shuffled,
+        "shuffle by key, sort": sorted_by_key - with_places,
+        "protect (Python)": protected - sorted_by_key,
+        "write": whole - protected,
+    }
+
+
+def child(*arguments: str) -> dict[str, Any]:
+    """Run one engine in a process of its own, and watch the memory of all its processes."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.spark", "--child", *arguments], stdout=subprocess.PIPE, text=True
+    )
+    peak = [0]
+    watching = threading.Thread(target=_watch, args=(process, peak), daemon=True)
+    watching.start()
+    text, _ = process.communicate()
+    if process.returncode:
+        raise SystemExit(f"{arguments} failed")
+    return json.loads(text.splitlines()[-1]) | {"peak_mb": round(peak[0] / 2**20)}
+
+
+def _watch(process: subprocess.Popen[str], peak: list[int]) -> None:
+    while process.poll() is None:
+        peak[0] = max(peak[0], _memory(process.pid))
+        time.sleep(0.2)
+
+
+def _memory(root: int) -> int:
+    """Add up what a process and all below it have in memory; what they share counts in part (PSS)."""
+    below, total = {root}, 0
+    parents = {}
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int(
+                    Path(entry.path, "stat").read_text().rpartition(")")[2].split()[1]
+                )
+            except OSError:
+                continue
+    grown = True
+    while grown:
+        fresh = {one for one, parent in parents.items() if parent in below} - below
+        below |= fresh
+        grown = bool(fresh)
+    for one in below:
+        try:
+            lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
+            total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
+        except (OSError, StopIteration):
+            continue
+    return total
+
+
+def main(records: int, methods: list[str], folder: Path) -> dict[str, Any]:
+    """Run everything; give and keep the figures."""
+    found: dict[str, Any] = {"base": records, "runs": []}
+    base = base_log(records, folder)
+    cases = [(method, scale, False) for scale in SCALES for method in methods]
+    if "swap" in methods:
+        cases.append(("swap", SCALES[-1], True))
+    for method, scale, skewed in cases:
+        log = scaled(base, scale, folder, skewed)
+        size = int(pl.scan_parquet(log).select(pl.len()).collect().item())
+        local = child("local", str(log), method)
+        spark = child("spark", str(log), method, "3g", "steps" if scale <= 2 else "whole")
+        if local["released"] != spark["released"]:
+            raise SystemExit(
+                f"{method} at {scale}: {local['released']} and {spark['released']} were released"
+            )
+        row = {"method": method, "records": size, "skewed": skewed, "local": local, "spark": spark}
+        found["runs"].append(row)
+        alone = sum(local["parts"].values()) - local["parts"]["start"]
+        print(
+            f"{method} {'skewed ' if skewed else ''}{size:,}: local {alone:.1f} s, {local['peak_mb']:,} MB;"
+            f" Spark {spark['whole']:.1f} s, {spark['peak_mb']:,} MB; {spark['whole'] / alone:.1f} times",
+            flush=True,
+        )
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    return found
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        engine, path, method, *rest = sys.argv[2:]
+        work = run_local if engine == "local" else run_spark
+        print(json.dumps(work(Path(path), method, *rest)))
+    else:
+        size = int(sys.argv[1]) if len(sys.argv) > 1 else 2_500_000
+        with tempfile.TemporaryDirectory() as place:
+            main(size, sys.argv[2:] or list(SETTINGS), Path(place))

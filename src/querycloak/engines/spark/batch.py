@@ -1,0 +1,277 @@
+"""Protects a log that is a DataFrame, method after method, each split by its own key."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from querycloak import keys
+from querycloak.dictionary import Texts
+from querycloak.engines.pipeline import Pipeline, Stage, parse_stages
+from querycloak.engines.request import Progress, check_columns, silent
+from querycloak.engines.spark import order, rows, session, worker
+from querycloak.engines.spark.telling import report
+from querycloak.engines.spark.worker import NOW, ORDER, TRUTH, Plan, StageRun
+from querycloak.engines.state import Book
+from querycloak.errors import DataError, Refused
+from querycloak.keys import Secret, stage_key
+from querycloak.log import Batch
+from querycloak.protector import Protector
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+#: Workers for each core: more even out keys of unequal weight, fewer start faster.
+_PARTS_A_CORE: Final = 4
+#: What one machine can do for a method that must see everything at once, measured (docs/how-to/spark.md).
+_ONE_MACHINE: Final = (
+    "run it on one machine, without `--engine spark`; docs/explanation/sizing.md says up to which size"
+)
+
+
+#: Methods without a key that have a form of their own on Spark.
+_OWN_FORM: Final = ("km",)
+
+
+class SkippedRows(UserWarning):
+    """Rows of a DataFrame were bad and left out."""
+
+
+def protect(
+    log: DataFrame,
+    *methods: str,
+    seed: int | None = None,
+    secret_file: str | Path | None = None,
+    mapping: Mapping[str, str] | None = None,
+    keep: Sequence[str] = (),
+    strict: bool = False,
+    truth: bool = False,
+    parts: int | None = None,
+    **settings: Any,
+) -> DataFrame:
+    """Run methods one after the other on a DataFrame; give the released rows, as lazily as Spark can.
+
+    The rows are those that `querycloak.protect` releases for the same secret. `truth` adds the columns that
+    say where each came from. Some counting is done at once; bad rows are told by a `SkippedRows` warning.
+    """
+    session.check()
+    secret = Secret.choose(seed, Path(secret_file) if secret_file else None)
+    key = keys.release_key(secret, "", keys.release_name(secret, "", 0))
+    chosen = {name: ("yes" if v else "no") if isinstance(v, bool) else str(v) for name, v in settings.items()}
+    stages = parse_stages(list(methods), chosen)
+    if noisy := [s.method for s in stages if _build(s).own_noise]:
+        raise Refused(
+            f"`{noisy[0]}` draws its noise anew whenever Spark computes a part again: two draws tell more",
+            hint="use `querycloak protect --engine spark`, which computes it once and writes it down",
+        )
+    good = cleaned(log, mapping or {}, keep, strict)
+    run = start(stages, key, good, parts=parts)
+    return run.released(truth)
+
+
+def _build(stage: Stage) -> Protector:
+    return stage.build(bytes(32), 0, Texts())
+
+
+def cleaned(log: DataFrame, mapping: Mapping[str, str], keep: Sequence[str], strict: bool) -> DataFrame:
+    """Leave bad rows out, counted by reason."""
+    from pyspark.sql import functions as F
+
+    known = rows.canonical(log, mapping, keep)
+    if "row" in log.columns:
+        rows.check_numbers(known)
+    bad = {reason: count for reason, count in rows.left_out(known).items() if reason}
+    if bad:
+        told = ", ".join(f"{reason} ({count:,})" for reason, count in sorted(bad.items()))
+        if strict:
+            raise DataError(f"the DataFrame has bad rows: {told}", hint="without `strict` they are left out")
+        warnings.warn(f"{sum(bad.values()):,} bad rows were left out: {told}", SkippedRows, stacklevel=3)
+    return known.filter(F.col("_bad").isNull()).drop("_bad")
+
+
+def distributable(stages: Sequence[Stage], key: bytes) -> None:
+    """Refuse methods that must see all records at once, and orders of methods that only one machine keeps."""
+    built = Pipeline(list(stages), key, Texts()).stages
+    if own := [method.name for method in built if method.name in _OWN_FORM]:
+        if len(built) > 1:
+            raise Refused(
+                f"on Spark `{own[0]}` runs alone",
+                hint="protect with the other method first, and give its release to this one",
+            )
+        return
+    for place, method in enumerate(built):
+        if method.partition_key(Batch.empty(method.texts)) is None:
+            raise Refused(f"`{method.name}` needs all records in one place", hint=_ONE_MACHINE)
+        moves = method.holds and "user" in method.rewrites and not method.wants_people
+        fresh = getattr(method.settings, "labels", "keep") == "fresh"
+        if place < len(built) - 1 and (moves or fresh):
+            raise Refused(
+                f"on Spark `{method.name}` must come last, since it gives people other labels",
+                hint="name it last, or run on one machine",
+            )
+
+
+@dataclass(frozen=True)
+class Run:
+    """A log on its way through the methods: the plan, and the DataFrame that the last one gives."""
+
+    plan: Plan
+    result: DataFrame
+    #: What is told already, where rows come from no workers of ours.
+    reports: tuple[bytes, ...] = ()
+
+    def released(self, truth: bool = False) -> DataFrame:
+        """Give the released rows, or the table; with the truth about each row, if that is asked for."""
+        from pyspark.sql import functions as F
+
+        records = self.result.filter(F.col("_report").isNull())
+        if self.plan.whole().table:
+            return records.select(worker.table_columns(self.plan))
+        told = [n for n in self.result.columns if n.startswith(TRUTH)] if truth else []
+        shown = [_as_time(name) for name in self.plan.columns]
+        return records.select(*shown, *(F.col(name).alias(name.removeprefix(TRUTH)) for name in told))
+
+
+def _as_time(name: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.timestamp_micros("time").alias("time") if name == "time" else F.col(f"`{name}`")
+
+
+def start(
+    stages: Sequence[Stage],
+    key: bytes,
+    log: DataFrame,
+    *,
+    parts: int | None = None,
+    books: Sequence[Book] = (),
+    slice_rows: int = order.SLICE,
+    progress: Progress = silent,
+) -> Run:
+    """Plan the work on clean rows: their places in the whole log, then one method after the other."""
+    from pyspark.sql import functions as F
+
+    distributable(stages, key)
+    check_columns(list(stages), log.columns)
+    columns = rows.of_log(log.columns)
+    if stages[0].method in _OWN_FORM:
+        return _in_its_own_form(stages[0], key, log, columns, progress)
+    log = _with_moments(log, key)
+    count = log.count()
+    cores = log.sparkSession.sparkContext.defaultParallelism
+    plan = Plan(tuple(stages), key, columns, count, parts or _PARTS_A_CORE * cores, tuple(books))
+    _check_people(plan, log)
+    slices = order.cut(log, count, slice_rows)
+    by_time = log.withColumn("_slice", slices.number())
+    by_time = by_time.repartitionById(len(slices.before), F.col("_slice"))
+    schema = _schema(log, columns, _PLACED)
+    current = by_time.mapInArrow(partial(_place, plan, slices, schema), schema)
+    sorting: tuple[str, ...] = ("_seq", "row")
+    for place in range(len(stages)):
+        split = current.repartitionById(plan.parts, F.coalesce("_lane", F.lit(0)))
+        schema = _result_schema(plan, place, log)
+        work = partial(_work, plan, place, schema)
+        current = split.sortWithinPartitions(*sorting).mapInArrow(work, schema)
+        sorting = ORDER
+    return Run(plan, current)
+
+
+def _in_its_own_form(
+    stage: Stage, key: bytes, log: DataFrame, columns: tuple[str, ...], progress: Progress
+) -> Run:
+    """Let a method that has no key work in its own way, and give its result the shape of the others'."""
+    from pyspark.sql import functions as F
+
+    from querycloak.engines.spark.km import DISTRIBUTED
+
+    own = stage_key(key, 0, stage.method, stage.settings.as_dict())
+    done = DISTRIBUTED[stage.method](log, stage.settings, own, release_key=key, progress=progress)
+    others = {*columns, "row"}
+    told = [n for n in done.frame.columns if n not in others and not n.startswith("_")]
+    result = done.frame.withColumnsRenamed({name: TRUTH + name for name in told})
+    if "time" in columns and dict(result.dtypes)["time"] == "timestamp":
+        result = result.withColumn("time", F.unix_micros("time"))
+    result = result.withColumn("_report", F.lit(None).cast("binary"))
+    plan = Plan((stage,), key, columns, 0, 1)
+    return Run(plan, result, (report(0, done.dropped, done.explanation, {}, None),))
+
+
+def _place(plan: Plan, slices: order.Slices, schema: StructType, batches: Iterable[Any]) -> Iterator[Any]:
+    return order.place(plan, slices, schema, batches)
+
+
+def _work(plan: Plan, place: int, schema: StructType, batches: Iterable[Any]) -> Iterator[Any]:
+    return worker.run(plan, place, schema, batches)
+
+
+def _with_moments(log: DataFrame, key: bytes) -> DataFrame:
+    """Say when each row happened; a log without times has an order that only the key knows."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    if "time" in log.columns:
+        return log.withColumn("_moment", F.col("time"))
+    schema = StructType([*log.schema.fields, StructField("_moment", LongType())])
+    return log.mapInArrow(lambda batches: order.moments(batches, key, schema), schema)
+
+
+def _check_people(plan: Plan, log: DataFrame) -> None:
+    """Let methods refuse settings that so many people cannot meet, before anything is done."""
+    asking = [s for s in plan.whole().stages if type(s).check_people is not Protector.check_people]
+    if asking and plan.rows:
+        people = log.select("user").distinct().count()
+        for stage in asking:
+            stage.check_people(people)
+
+
+_PLACED: Final = {"_head": "long", "_seq": "long", "_lane": "integer"}
+_LEFT: Final = {
+    "_closing": "boolean",
+    "_seq": "long",
+    "_time": "long",
+    "_tie": "long",
+    "_head": "long",
+    "_lane": "integer",
+    "_blank": "long",
+    "_report": "binary",
+}
+_TOLD: Final = {"original_user": "string", "original_label": "string", "label_user": "string"}
+
+
+def _schema(log: DataFrame, columns: Sequence[str], more: Mapping[str, str]) -> StructType:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    schema = StructType([StructField("row", LongType())])
+    for name in columns:
+        schema.add(StructField(name, log.schema[name].dataType))
+    for name, kind in more.items():
+        schema.add(name, kind)
+    return schema
+
+
+def _result_schema(plan: Plan, place: int, log: DataFrame) -> StructType:
+    """Say what a method's rows look like: between methods the log's, at the end the release's."""
+    if plan.is_last(place):
+        if plan.whole().table:
+            counted = {name: "long" if name == "count" else "string" for name in worker.table_columns(plan)}
+            return _schema(log, (), counted | {"_report": "binary"})
+        told = {TRUTH + name: _TOLD.get(name, "long") for name in _truth_columns(plan)}
+        return _schema(log, plan.columns, told | _LEFT)
+    kinds = {name: log.schema[name].dataType.typeName() for name in plan.columns}
+    return _schema(log, plan.columns, {NOW + n: kinds[n] for n in plan.rewritten(place)} | _LEFT)
+
+
+def _truth_columns(plan: Plan) -> list[str]:
+    """Name the columns of the truth: spelling out no record at all tells."""
+    kinds: dict[str, Any] = {"row": pl.Int64, "_head": pl.Int64}
+    kinds |= {name: pl.Datetime("us", "UTC") if name == "time" else pl.String for name in plan.columns}
+    nothing = pl.DataFrame(schema=kinds)
+    last = StageRun(replace(plan, books=()), len(plan.stages) - 1)
+    return last.told_about(nothing)

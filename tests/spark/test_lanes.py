@@ -1,0 +1,275 @@
+"""Lanes without Spark: a method split by its key, stopped and carried on, is the method as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import Row
+
+from querycloak.dictionary import Texts
+from querycloak.engines.pipeline import Stage
+from querycloak.engines.spark import lane as lanes
+from querycloak.engines.spark import packing, state
+from querycloak.engines.spark.lane import LaneRun
+from querycloak.engines.spark.state import Lanes
+from querycloak.engines.spark.streaming import plan_of
+from querycloak.engines.spark.worker import Plan
+from querycloak.engines.waiting import Scattered
+from querycloak.errors import Refused
+from querycloak.log import Batch
+from querycloak.registry import METHODS
+from tests.spark.streams import SEED, cuts, expected, made_up, same
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def log() -> pl.DataFrame:
+    return made_up(30)
+
+
+def planned(log: pl.DataFrame, methods: list[str], settings: dict[str, Any], parts: int = 3) -> Plan:
+    return plan_of(methods, [name for name in log.columns if name != "row"], parts, SEED, None, "", settings)
+
+
+def packed(plan: Plan, piece: pl.DataFrame) -> dict[int, list[bytes]]:
+    """Put a piece into lanes, as a worker does: of two Spark partitions, and with `_bad` as rows have it."""
+    found: dict[int, list[bytes]] = {}
+    halves = piece.with_columns(pl.col("time").to_physical(), _bad=pl.lit(None, pl.String))
+    for half in halves.with_columns(_half=pl.col("user").hash() % 2).partition_by("_half", include_key=False):
+        for batch in packing.put_in_lanes(
+            plan, half.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+        ):
+            for number, payload in zip(
+                *(batch.column(n).to_pylist() for n in ("lane", "payload")), strict=True
+            ):
+                found.setdefault(number, []).append(payload)
+    return found
+
+
+def shown(plan: Plan, payloads: list[bytes], like: pl.DataFrame) -> pl.DataFrame:
+    if not payloads:
+        return like.clear()
+    rows = pl.concat([packing.unpack(payload) for payload in payloads])
+    return rows.select(packing._blanked(rows, plan)).cast(dict(like.schema))
+
+
+class Store:
+    """Spark's state of one lane: what was committed, and what an attempt has changed."""
+
+    def __init__(self) -> None:
+        self.value: tuple[Any, ...] | None = None
+        self.entries: list[tuple[Any, ...]] = []
+        self.written = self.reads = 0
+
+    def getValueState(self, name: str, schema: str) -> Store:
+        return self
+
+    getListState = getValueState
+
+    def get(self) -> Any:
+        return self.value
+
+    def update(self, value: tuple[Any, ...]) -> None:
+        self.value = value
+
+    def appendValue(self, entry: tuple[Any, ...]) -> None:
+        self.entries.append(entry)
+        self.written += len(entry[3])
+
+    def put(self, entries: list[tuple[Any, ...]]) -> None:
+        self.entries = []
+        for entry in entries:
+            self.appendValue(entry)
+
+
+class Journal:
+    """The other face of a store: its list."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.appendValue, self.put = store.appendValue, store.put
+
+    def get(self) -> Iterator[tuple[Any, ...]]:
+        self._store.reads += 1
+        return iter(list(self._store.entries))
+
+
+class Engine:
+    """All lanes of all methods of a plan, each with a store; `forget` is a worker that dies."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.stores: dict[tuple[int, int], Store] = {}
+
+    def operator(self, place: int, number: int) -> Lanes:
+        store = self.stores.setdefault((place, number), Store())
+        work = Lanes(self.plan, place)
+        work._head, work._journal = store, Journal(store)  # type: ignore[assignment]
+        return work
+
+    def push(self, piece: pl.DataFrame) -> list[bytes]:
+        payloads = packed(self.plan, piece)
+        for place in range(len(self.plan.stages)):
+            after: dict[int, list[bytes]] = {}
+            for number, some in payloads.items():
+                rows = iter([Row(lane=number, payload=payload) for payload in some])
+                for row in self.operator(place, number).handleInputRows((number,), rows, None):
+                    after.setdefault(row.lane, []).append(row.payload)
+            payloads = after
+        return [payload for some in payloads.values() for payload in some]
+
+    @staticmethod
+    def forget() -> None:
+        state._alive.clear()
+
+
+def by_key() -> list[tuple[str, dict[str, object]]]:
+    """All examples of all methods that a stream can run."""
+    found = []
+    for name in METHODS.names():
+        for settings in METHODS.get(name).examples():
+            method = Stage(name, settings).build(bytes(32), 0, texts := Texts())
+            splits = method.partition_key(Batch.empty(texts)) is not None
+            if splits and method.streams and not method.own_noise:
+                found.append((name, settings.as_dict()))
+    return found
+
+
+@pytest.mark.parametrize(("method", "settings"), by_key(), ids=lambda value: str(value)[:60])
+def test_every_method_that_streams_is_the_same_in_lanes(method, settings, log, monkeypatch):
+    """In small pieces, with a worker that dies now and then, and with snapshots as often as they may be."""
+    monkeypatch.setattr(state, "LEAST", 1 << 12)
+    if settings.get("overspent") == "refuse" and settings.get("budget"):
+        settings = settings | {"overspent": "drop"}
+    before, closing = expected(log, [method], settings)
+    engine = Engine(planned(log, [method], settings))
+    left: list[bytes] = []
+    for number, piece in enumerate(cuts(log, 9)):
+        left += engine.push(piece.sample(fraction=1, shuffle=True, seed=number))
+        if number % 3 == 1:
+            engine.forget()
+    assert same(before, shown(engine.plan, left, before))
+    ends = [
+        state.dealt(engine.plan, 0, state.rebuilt(engine.plan, 0, entries(store)).close())
+        for store in engine.stores.values()
+    ]
+    assert same(closing, shown(engine.plan, [payload for end in ends for _, payload in end], closing))
+    assert before.height + closing.height
+
+
+def entries(store: Store) -> list[dict[str, Any]]:
+    return [dict(zip(state.ENTRY, entry, strict=True)) for entry in store.entries]
+
+
+@pytest.mark.parametrize(
+    "methods", [["rules", "cohort"], ["frequent-only", "swap"], ["rules", "frequent-only", "swap"]]
+)
+def test_one_method_after_the_other_in_lanes(methods, log):
+    settings = {f"{name}.k": 2 for name in methods if name != "rules"}
+    before, _ = expected(log, methods, settings)
+    engine = Engine(planned(log, methods, settings))
+    left = [payload for piece in cuts(log, 4) for payload in engine.push(piece)]
+    assert same(before, shown(engine.plan, left, before))
+    assert before.height
+
+
+def test_an_attempt_that_failed_leaves_nothing_behind(log):
+    """The worker has gone on, the state has not: the next attempt goes by the state."""
+    plan, pieces = planned(log, ["swap"], {"k": 3}), cuts(log, 4)
+    sure, shaky = Engine(plan), Engine(plan)
+    for piece in pieces[:2]:
+        sure.push(piece)
+    wanted = [sure.push(piece) for piece in pieces[2:]]
+    Engine.forget()
+    for piece in pieces[:2]:
+        shaky.push(piece)
+    kept = {name: (store.value, list(store.entries)) for name, store in shaky.stores.items()}
+    for _ in range(2):
+        for name, (value, some) in kept.items():
+            shaky.stores[name].value, shaky.stores[name].entries = value, list(some)
+        found = [shaky.push(pieces[2])]
+    found.append(shaky.push(pieces[3]))
+    assert found == wanted
+
+
+def test_a_lane_that_is_alive_reads_no_journal_and_writes_what_came(log, monkeypatch):
+    monkeypatch.setattr(state, "LEAST", 1 << 12)
+    engine, pieces = Engine(planned(log, ["swap"], {"k": 30}, parts=1)), cuts(log, 40)
+    came = 0
+    for piece in pieces:
+        came += sum(len(payload) for some in packed(engine.plan, piece).values() for payload in some)
+        engine.push(piece)
+    (store,) = engine.stores.values()
+    assert store.reads == 1, "only the first time, when nothing was alive"
+    assert store.written < 4 * came, "snapshots cost more than what they save"
+    assert len(store.entries) < 40
+
+
+def test_a_lane_that_lags_behind_catches_up_from_the_journal(log, monkeypatch):
+    """Spark gives a partition to any worker: one that had the lane before needs only what came since."""
+    engine, pieces = Engine(planned(log, ["swap"], {"k": 3}, parts=1)), cuts(log, 4)
+    Engine.forget()
+    engine.push(pieces[0])
+    (name,) = state._alive
+    lagging = state._alive[name]
+    Engine.forget()
+    for piece in pieces[1:3]:
+        engine.push(piece)
+    state._alive[name] = lagging
+    pushed: list[int] = []
+    push = LaneRun.push
+    monkeypatch.setattr(LaneRun, "push", lambda run, rows: (pushed.append(rows.height), push(run, rows))[1])
+    engine.push(pieces[3])
+    assert pushed == [piece.height for piece in pieces[1:]]
+
+
+def test_a_state_of_another_plan_is_refused(log):
+    engine = Engine(planned(log, ["swap"], {"k": 3}))
+    engine.push(log)
+    other = Engine(planned(log, ["swap"], {"k": 4}))
+    other.stores = engine.stores
+    with pytest.raises(Refused, match="another secret"):
+        other.push(log)
+
+
+def test_late_records_are_left_out_where_the_order_matters(log):
+    settings = {"z": 2, "generalise": False}
+    plan = planned(log, ["z-anonymity"], settings, parts=1)
+    run = LaneRun(plan, 0)
+    early, late = cuts(log, 2)
+    for piece in (late, early):
+        for payload in packed(plan, piece)[0]:
+            run.push(packing.unpack(payload))
+    assert run.reasons()[lanes.OUT_OF_ORDER] > 0
+    assert run.accepted == log.height
+
+
+def test_released_rows_are_dealt_out_by_a_hash_that_lanes_do_not_show(log):
+    """Rows of each lane lie in every part. The draws are keyed, so it is the same at every run."""
+    plan = planned(log, ["rules"], {}, parts=2)
+    for payloads in packed(plan, log).values():
+        rows = pl.concat([packing.unpack(payload) for payload in payloads])
+        part = packing.mixed(rows, plan.key, 2)
+        share = float(np.mean(part))
+        assert abs(share - 0.5) < 6 * 0.5 / np.sqrt(rows.height)
+
+
+def test_rows_are_found_whatever_their_numbers():
+    waiting = Scattered()
+    numbers = np.array([5, 1 << 50, 7, 3 << 44, 11], np.int64)
+    for some in (numbers[:3], numbers[3:]):
+        waiting.add(pl.DataFrame({"_head": np.repeat(some, 2), "at": np.arange(2 * some.size)}))
+    found, which = waiting.take(np.array([11, 5, 3 << 44], np.int64))
+    assert found["at"].to_list() == [2, 3, 0, 1, 0, 1]
+    assert np.asarray(which).tolist() == [0, 0, 1, 1, 2, 2]
+    waiting.forget(np.array([5, 11, 99], np.int64))
+    waiting.tidy()
+    assert waiting.count == 6
