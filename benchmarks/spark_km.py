@@ -23,11 +23,11 @@ import polars as pl
 
 from benchmarks.__main__ import RESULTS, machine
 
-USERS, DAYS, LIMIT_GB = 300_000, 30, 2.7
+USERS, LIMIT_GB = 100_000, 2.7
 KEY = bytes(range(32))
 SETTINGS = {"k": 5, "m": 2}
 #: What Spark is given: a heap for the driver and its two workers, and entries that a worker may hold.
-HEAP, ROOM = "768m", 1 << 19
+HEAP, ROOM = "768m", 1 << 20
 COLUMNS = ("original_row", "original_user", "released_after", "user", "query", "time")
 
 
@@ -40,11 +40,11 @@ def stages() -> list[Any]:
 
 
 def make(folder: Path, users: int) -> None:
-    """Make up a month's log, in files of some 10,000 people each."""
+    """Make up a log, in files of some 10,000 people each."""
     from querycloak.testing import generator
 
     rows = 0
-    for number, piece in enumerate(generator.pieces(users, 5, piece_users=10_000, days=DAYS)):
+    for number, piece in enumerate(generator.pieces(users, 5, piece_users=10_000)):
         frame = piece.frame.drop("row", strict=False).with_row_index("row", offset=rows)
         frame.cast({"row": pl.Int64}).write_parquet(folder / f"part-{number:04}.parquet")
         rows += frame.height
@@ -134,7 +134,7 @@ def watched(step: str, *arguments: Path | int, limit_gb: float | None = None) ->
             if limit_gb is not None and peak > limit_gb and not ended:
                 os.killpg(child.pid, signal.SIGKILL)
                 ended = True
-            time.sleep(0.1)
+            time.sleep(0.3)
         told.seek(0), faults.seek(0)
         lines = told.read().decode().splitlines()
         if child.returncode and not ended:
@@ -175,7 +175,6 @@ def measure(users: int, limit_gb: float) -> dict[str, Any]:
         log.mkdir()
         found: dict[str, Any] = {
             "users": users,
-            "days": DAYS,
             "settings": SETTINGS,
             "spark": {"heap": HEAP, "room": ROOM},
         }

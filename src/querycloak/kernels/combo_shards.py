@@ -183,6 +183,39 @@ def _sweep(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _pairs(place, behind, history, end, k, item, person, target, alive, touched, first, size):  # type: ignore[no-untyped-def]
+    """Do what `_sweep` does where combinations are pairs, on arrays of targets alone, which are few.
+
+    The entries of lead `a`, `place[a]` to `place[a + 1]`, each have their `history` and where among all
+    targets those behind it begin; a lead that is a target itself stands right before them.
+    """
+    people, latest = np.zeros(place.size, np.int64), np.full(place.size, np.int64(-1))
+    found = np.empty(place.size, np.int64)
+    for a in range(place.size - 1):
+        met = 0
+        for i in range(place[a], place[a + 1]):
+            if target[a] and not alive[behind[i] - 1]:
+                continue
+            h = history[i]
+            for f in range(behind[i], end[h]):
+                b = item[f]
+                if alive[f] and (touched[a] or touched[b]):
+                    if people[b] == 0:
+                        found[met] = b
+                        met += 1
+                    people[b] += latest[b] != person[h]
+                    latest[b] = person[h]
+        for i in range(place[a], place[a + 1]):
+            if target[a] and not alive[behind[i] - 1]:
+                continue
+            for f in range(behind[i], end[history[i]]):
+                if alive[f] and 0 < people[item[f]] < k:
+                    alive[f], first[f], size[f] = 0, a, 2
+        for b in found[:met]:
+            people[b], latest[b] = 0, -1
+
+
+@njit(cache=True, nogil=True)
 def _last_touched(item, start, touched, end, last):  # type: ignore[no-untyped-def]
     """Note for every entry where the last touched term of its history stands, and where it ends."""
     for h in range(start.size - 1):
@@ -269,9 +302,12 @@ def sweep(
     of one person stand together. `touched` are the ranks, rising, of terms of which one must be in each
     combination that is looked at; None: all. `gone` says for entries before the targets when they went.
     """
-    names, item = np.unique(rank, return_inverse=True)
+    there = np.bincount(rank) > 0
+    names, item = np.flatnonzero(there), (np.cumsum(there) - 1)[rank]
     marked = np.ones(names.size, np.uint8) if touched is None else np.isin(names, touched).view(np.uint8)
     target = rank >= targets
+    if m == 2 and not only_look:
+        return _swept_pairs(start, names, item, person, target, k, marked, gone)
     first, second = (_coded(names, part, target) for part in gone)
     end, last = np.empty(item.size, np.int64), np.empty(item.size, np.int64)
     _last_touched(item, start, marked, end, last)
@@ -284,6 +320,37 @@ def sweep(
         int(room.max(initial=0)),
     )  # fmt: skip
     return Gone(_named(names, first), _named(names, second), size, frequent, names)
+
+
+def _swept_pairs(
+    start: IntArray,
+    names: IntArray,
+    item: IntArray,
+    person: IntArray,
+    target: npt.NDArray[np.bool_],
+    k: int,
+    marked: Flags,
+    gone: tuple[IntArray, IntArray],
+) -> Gone:
+    """Lay entries out by lead, and targets by history, for `_pairs`."""
+    history = np.repeat(np.arange(start.size - 1), np.diff(start))
+    before = np.concatenate([[0], np.cumsum(target)])  # how many targets come before an entry
+    leads = np.flatnonzero(target | (gone[0] == NEVER))
+    place = np.concatenate([[0], np.cumsum(np.bincount(item[leads], minlength=names.size))]).astype(np.int64)
+    leads = leads[by_term(item[leads], place)]
+    own = np.flatnonzero(target)
+    alive, size = np.ones(own.size, np.uint8), np.zeros(item.size, np.int64)
+    first, went = np.full(own.size, NEVER), np.zeros(own.size, np.int64)
+    is_target = np.zeros(names.size, np.uint8)
+    is_target[item[own]] = 1
+    _pairs(
+        place, before[leads + 1], history[leads], before[start[1:]], k, item[own], person[start[:-1]],
+        is_target, alive, marked, first, went,
+    )  # fmt: skip
+    size[own] = went
+    result = gone[0].copy(), gone[1].copy()
+    result[0][own], result[1][own] = _named(names, first), NONE
+    return Gone(*result, size, np.zeros((LARGEST + 1, names.size), np.int64), names)
 
 
 def _coded(names: IntArray, when: IntArray, target: npt.NDArray[np.bool_]) -> IntArray:

@@ -87,18 +87,18 @@ def spread(batches: Iterable[pa.RecordBatch], sweep: Sweep) -> Iterator[pa.Recor
     """Send each history to every shard that has one of its terms, cut off behind the last of them."""
     for batch in batches:
         items = Lists.of(batch.column("items"))
-        ahead, last, shard = _stops(items, sweep)
-        first, second = _known(batch, items)
+        shards = _shard_of(items.values, sweep)
+        ahead, last, shard = _stops(items, shards, sweep)
+        entries = (items.values, shards, *_known(batch, items))
         length = last - items.starts[ahead] + 1
         piece = np.cumsum(length) // _AT_ONCE
         for part in np.split(np.arange(length.size), np.flatnonzero(np.diff(piece)) + 1):
             if part.size:
-                yield _sent(batch, items, (ahead[part], last[part], shard[part]), first, second, sweep)
+                yield _sent(batch, items.starts, (ahead[part], last[part], shard[part]), entries, sweep)
 
 
-def _stops(items: Lists, sweep: Sweep) -> tuple[IntArray, IntArray, IntArray]:
+def _stops(items: Lists, shard: IntArray, sweep: Sweep) -> tuple[IntArray, IntArray, IntArray]:
     """Find the last entry of each history in each shard, but for shards that nothing touched would go to."""
-    shard = _shard_of(items.values, sweep)
     owner = items.owner
     ends = np.ones(owner.size, np.bool_)
     ends[:-1] = (owner[1:] != owner[:-1]) | (shard[1:] != shard[:-1])
@@ -127,26 +127,28 @@ def _known(batch: pa.RecordBatch, items: Lists) -> tuple[IntArray, IntArray]:
 
 def _sent(
     batch: pa.RecordBatch,
-    items: Lists,
+    starts: IntArray,
     stops: tuple[IntArray, IntArray, IntArray],
-    first: IntArray,
-    second: IntArray,
+    entries: tuple[IntArray, IntArray, IntArray, IntArray],
     sweep: Sweep,
 ) -> pa.RecordBatch:
+    """Copy the beginnings of histories, up to a shard's last term, with what is known of their entries."""
     import pyarrow as pa
 
     owner, last, shard = stops
-    sizes = last - items.starts[owner] + 1
-    place = np.arange(int(sizes.sum())) + np.repeat(items.starts[owner] - _starts(sizes)[:-1], sizes)
-    # of an entry before the shard's own terms, a pair need only know that it went
-    own = np.repeat(shard, sizes) == _shard_of(items.values[place], sweep)
-    kept = own | (first[place] == STAYS) if sweep.size == 2 else np.ones(place.size, np.bool_)
-    starts = np.concatenate([[0], np.cumsum(kept)])[_starts(sizes)].astype(np.int64)
-    place = place[kept]
-    lists = [Lists(starts, values[place]).arrow() for values in (items.values, first, second)]
+    sizes = last - starts[owner] + 1
+    place = np.arange(int(sizes.sum())) + np.repeat(starts[owner] - _starts(sizes)[:-1], sizes)
+    values, shards, first, second = entries
+    spans = _starts(sizes)
+    if sweep.size == 2:  # a pair need only know that an entry before its shard is there
+        kept = (first[place] == STAYS) | (shards[place] == np.repeat(shard, sizes))
+        spans, place = np.concatenate([[0], np.cumsum(kept)])[spans], place[kept]
+        told = [Lists(np.zeros_like(spans), place[:0]).arrow()] * 2
+    else:
+        told = [Lists(spans, part[place]).arrow() for part in (first, second)]
     people = [batch.column(name).take(pa.array(owner)) for name in ("history", "person")]
     return pa.RecordBatch.from_arrays(
-        [pa.array(shard.astype(np.int32)), *people, *lists],
+        [pa.array(shard.astype(np.int32)), *people, Lists(spans, values[place]).arrow(), *told],
         names=["shard", "history", "person", "items", "first", "second"],
     )
 
@@ -157,7 +159,8 @@ def reached(batches: Iterable[pa.RecordBatch], sweep: Sweep) -> Iterator[pa.Reco
 
     found: set[int] = set()
     for batch in batches:
-        ahead, _, shard = _stops(Lists.of(batch.column("items")), sweep)
+        items = Lists.of(batch.column("items"))
+        ahead, _, shard = _stops(items, _shard_of(items.values, sweep), sweep)
         changed = batch.column("changed").to_numpy(zero_copy_only=False)
         found |= set(shard[shard > changed[ahead]].tolist())
     yield pa.RecordBatch.from_pydict({"shard": pa.array(sorted(found), pa.int32())})
@@ -213,8 +216,10 @@ def _swept(
     rank = items.values >> 1
     targets = sweep.begins[shard - 1] if shard else 0
     person = np.repeat(table.column("person").to_numpy(), np.diff(items.starts))
-    touched = np.unique(rank[(items.values & 1) == 1])
+    touched = np.flatnonzero(np.bincount(items.values)[1::2])
     gone = (np.where(first.values == STAYS, combo_shards.NEVER, first.values), second.values)
+    if sweep.size == 2:  # what is gone was not sent
+        gone = np.full(rank.size, combo_shards.NEVER), np.full(rank.size, combo_shards.NONE)
     done = combo_shards.sweep(
         items.starts, rank, person, targets, sweep.k, sweep.size, touched, gone, only_look=only_look
     )

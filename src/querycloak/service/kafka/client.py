@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 PATIENCE: Final = 30.0
 #: After so many milliseconds without a sign a member of a group counts as gone.
 _SESSION: Final = 10_000
-#: Members give a sign so often, in milliseconds, and hear then that lanes are to move.
-_HEARTBEAT: Final = 1_000
 _QUEUED_MESSAGES: Final = 1_000_000
 _QUEUED_KBYTES: Final = 1 << 20
 _MAKE_IT: Final = "make it first; querycloak makes no topics"
@@ -51,7 +49,6 @@ def consumer(
         "enable.auto.offset.store": False,
         "auto.offset.reset": "error",  # a gap must be told, never jumped over
         "session.timeout.ms": _SESSION,
-        "heartbeat.interval.ms": _HEARTBEAT,
     }
     made: Consumer = _made(library().Consumer, address, fixed | more, told)
     return made
@@ -152,6 +149,12 @@ def name_in(folder: Path) -> str:
     if not path.exists():
         write_private(path, secrets.token_hex(8).encode())
     return path.read_text("ascii")
+
+
+def replaced(error: KafkaError) -> bool:
+    """Say whether the group holds somebody else for this member: a rival, or its broker has an old list."""
+    codes = library().KafkaError
+    return error.code() in (codes.FENCED_INSTANCE_ID, codes._FATAL)
 
 
 def fault(error: Exception) -> KafkaError:

@@ -34,12 +34,20 @@ WAIT: Final = 0.1
 #: Seconds after which a shared lane is kept anew although nothing came: Kafka compacts no file that it writes
 #: to, so without anything new, what was erased would stay in it.
 REFRESHED: Final = 3600.0
+#: Seconds outside the group after which a service joins anew.
+OUTSIDE: Final = 30.0
+#: Members that share lanes give a sign so often, in milliseconds, and hear then that lanes are to move.
+_HEARTBEAT: Final = 1_000
 _NO_LANES: Final = "no partition is assigned"
 _log = logging.getLogger("querycloak.service")
 
 
 class Abandoned(Exception):
     """The service ends while Kafka is away; what is under way is given up, and done again after a restart."""
+
+
+class Replaced(Fenced):
+    """The group holds another member under this one's name. A broker that crashed may have an old list."""
 
 
 class Runner:
@@ -62,11 +70,7 @@ class Runner:
         self.source, self._loader, self._partitions, self._name = source, loader, partitions, name
         self._snapshot_seconds, self._saw, self._beat, self._pause = snapshot_seconds, saw, beat, pause
         self._transactions = Transactions(sink, heritage.names_of(source.group, name)[0], self._away)
-        self._consumer: Consumer = client.consumer(
-            source,
-            self._error,
-            **{"group.instance.id": name, "partition.assignment.strategy": "cooperative-sticky"},
-        )
+        self._consumer: Consumer = self._member_of_group()
         self.stream = stream
         self.lanes: dict[int, Lane] = {}
         self.trouble = _NO_LANES
@@ -76,13 +80,24 @@ class Runner:
         self._fresh: set[int] = set()
         self._again: set[int] = set()  # partitions whose lanes must be loaded anew
         self._renew = False  # whether others may have taken the names
-        self._fenced_at, self._left = -RIVAL, False
+        self._member_at = time.monotonic()
+        self._fenced_at, self._left = dict[type[Fenced], float](), False
         self._thread = threading.Thread(target=self._run, name="querycloak-lanes", daemon=True)
 
     def open(self) -> None:
         """Take the names in Kafka, and join the group."""
         self._open_names()
         self._sink_partitions = self._transactions.partitions()
+        self._subscribe()
+
+    def _member_of_group(self) -> Consumer:
+        own: dict[str, Any] = {"group.instance.id": self._name}
+        own |= {"partition.assignment.strategy": "cooperative-sticky"}
+        if self._loader.shared:
+            own["heartbeat.interval.ms"] = _HEARTBEAT
+        return client.consumer(self.source, self._error, **own)
+
+    def _subscribe(self) -> None:
         self._consumer.subscribe(
             [self.source.topic],
             on_assign=self._guarded(self._assigned),
@@ -133,22 +148,36 @@ class Runner:
     def _round(self) -> None:
         self._fresh.clear()
         settled = not any(lane.moved for lane in self.lanes.values())
-        some = self._consumer.consume(MANY if settled else 1, WAIT)
+        some = self._consumed(MANY if settled else 1)
         self._raise_fault()
+        self._stay_member()
         self._take(some)
         self._hand_out()
         while not self._tasks.empty() and self.ready:
             self._tasks.get().carry_out()
             self._hand_out()
         try:
+            self._attend()
+            if self._again:
+                self._load_again()
+        except Fenced as fenced:
+            self._take_name_again(fenced)
+
+    def _attend(self) -> None:
+        try:
             self._beat()
             self._save_one()
         except Stale as error:
             self.trouble = error.message  # the next call into the library says who has which lane
-        except Fenced as fenced:
-            self._take_name_again(fenced)
-        if self._again:
-            self._load_again()
+
+    def _consumed(self, many: int) -> list[Message]:
+        try:
+            return self._consumer.consume(many, WAIT)
+        except client.library().KafkaException as error:
+            if not client.replaced(client.fault(error)):
+                raise
+            self._fault.append(Replaced(client.fault(error).name()))
+            return []
 
     def _raise_fault(self) -> None:
         if self._fault and isinstance(self._fault[0], Fenced):
@@ -221,13 +250,32 @@ class Runner:
 
     def _take_name_again(self, fenced: Fenced) -> None:
         """Begin anew after Kafka gave the producer up; end if somebody else wants its name."""
-        now = time.monotonic()
-        if now - self._fenced_at < RIVAL and not self._was_put_out():
+        now, kind = time.monotonic(), type(fenced)
+        if now - self._fenced_at.get(kind, -RIVAL) < RIVAL and not self._was_put_out():
             raise client.rival(str(fenced))
-        self._fenced_at = now
+        self._fenced_at[kind] = now
         self.insist(self._open_names)
+        if isinstance(fenced, Replaced):
+            self._join_anew()
+            return
         self._again |= {place.partition for place in self._consumer.assignment()}
         self._load_again()
+
+    def _join_anew(self) -> None:
+        """Join the group as a new member of the same name; the old one can do nothing more."""
+        self._lost([self._place(partition, 0) for partition in self.lanes])
+        self._consumer.close()
+        self._fault.clear()
+        self._consumer = self._member_of_group()
+        self._subscribe()
+
+    def _stay_member(self) -> None:
+        """Join anew after half a minute outside the group: one that was shut out is not always told so."""
+        if self._consumer.memberid():
+            self._member_at = time.monotonic()
+        elif time.monotonic() - self._member_at > OUTSIDE:
+            self._member_at = time.monotonic()
+            self._join_anew()
 
     def _was_put_out(self) -> bool:
         """Say whether others shut this service out because it was gone from the group."""
@@ -327,6 +375,8 @@ class Runner:
             try:
                 return work()
             except client.library().KafkaException as error:
+                if client.replaced(client.fault(error)):
+                    raise Replaced(client.fault(error).name()) from None
                 if not client.passes(client.fault(error)):
                     raise client.told(client.fault(error)) from None
                 self.trouble = client.unavailable(error).message
@@ -339,7 +389,9 @@ class Runner:
 
     def _error(self, error: KafkaError) -> None:
         """Note what the library says; most of it passes."""
-        if not client.passes(error):
+        if client.replaced(error):
+            self._fault.append(Replaced(error.name()))
+        elif not client.passes(error):
             self._fault.append(client.told(error))
         self._away(error)
 
