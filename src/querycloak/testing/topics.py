@@ -7,12 +7,15 @@ import secrets
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from querycloak.testing.servers.kafka import LocalKafka
 from querycloak.testing.servers.process import LIMIT
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
 
 #: The Kafka timestamp of the first message, in milliseconds; each later one has one more. It is now, since
 #: a broker forgets messages that are older than its retention.
@@ -68,15 +71,24 @@ class Topics:
 
     def write(self, topic: str, messages: Iterable[Sent]) -> None:
         """Write messages, and return when the broker has them."""
+        failed: list[str] = []
+
+        def delivered(error: KafkaError | None, message: object) -> None:
+            if error is not None:  # `flush` counts these among those that are done with
+                failed.append(error.name())
+
         for one in messages:
             while True:
                 try:
-                    self._producer.produce(topic, one.value, partition=one.partition, timestamp=one.stamp)
+                    self._producer.produce(
+                        topic, one.value, partition=one.partition, timestamp=one.stamp, on_delivery=delivered
+                    )
                 except BufferError:
                     self._producer.poll(0.1)
                     continue
                 break
         assert self._producer.flush(LIMIT) == 0
+        assert not failed, f"{len(failed)} messages were not written ({failed[0]})"
 
     def read(self, topic: str, partitions: int, headers: bool = False) -> dict[int, list[Any]]:
         """Read what is committed, to the end; values, or pairs of headers and value."""

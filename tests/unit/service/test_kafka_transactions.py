@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from querycloak.errors import DataError, Unavailable
 from querycloak.service.kafka import client
+from querycloak.service.kafka import transactions as transactions_module
 from querycloak.service.kafka.address import parse
-from querycloak.service.kafka.transactions import Fenced, Load, Transactions
+from querycloak.service.kafka.transactions import Fenced, Load, Stuck, Transactions
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 pytestmark = [pytest.mark.service, pytest.mark.kafka]
@@ -132,6 +135,23 @@ def test_one_that_is_shut_out_says_so_and_can_be_opened_again(made, step):
     with pytest.raises(Fenced):
         transactions.send([Load(0, [b"a", b"b"])], [2])
     producer._open = None  # the broker gives up what was open under the name
+    transactions.open()
+    insist(transactions, [b"a", b"b"], 2)
+    assert producer.committed == [b"a", b"b"]
+
+
+def test_a_client_that_does_not_come_back_is_left_behind(made, monkeypatch):
+    transactions, producer = made
+    monkeypatch.setattr(transactions_module, "STUCK", 0.2)
+    for_ever = threading.Event()
+    monkeypatch.setattr(producer, "send_offsets_to_transaction", lambda *_: for_ever.wait(), raising=False)
+    with pytest.raises(Stuck):
+        transactions.send([Load(0, [b"a", b"b"])], [2])
+    assert (transactions.is_open, transactions.under_way) == (False, False)
+    for_ever.set()
+    monkeypatch.undo()
+    monkeypatch.setattr(client, "producer", lambda *_: producer)
+    producer._open = None
     transactions.open()
     insist(transactions, [b"a", b"b"], 2)
     assert producer.committed == [b"a", b"b"]

@@ -11,7 +11,7 @@ from querycloak.errors import DataError, Unavailable
 from querycloak.keys import write_private
 from querycloak.service.kafka import client
 from querycloak.service.kafka.address import Address
-from querycloak.service.kafka.transactions import RIVAL, Fenced, Load, Transactions
+from querycloak.service.kafka.transactions import RIVAL, Fenced, Load, Stuck, Transactions
 from querycloak.service.outlets.lines import fresh
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class KafkaOutlet:
 
     def _look_for_rival(self, fenced: Fenced) -> None:
         now = time.monotonic()
-        if now - self._fenced_at < RIVAL:
+        if now - self._fenced_at < RIVAL and not isinstance(fenced, Stuck):
             raise client.rival(str(fenced))
         self._fenced_at = now
 

@@ -18,7 +18,7 @@ from querycloak.service.kafka import client, heritage
 from querycloak.service.kafka.address import Address
 from querycloak.service.kafka.lane import Lane, Mark
 from querycloak.service.kafka.loading import Loader
-from querycloak.service.kafka.transactions import RIVAL, Fenced, Load, Stale, Transactions
+from querycloak.service.kafka.transactions import RIVAL, Fenced, Load, Stale, Stuck, Transactions
 from querycloak.service.outlets.profiles import Overtaken
 from querycloak.service.stream import Output, Stream
 from querycloak.service.tasks import Task
@@ -251,7 +251,8 @@ class Runner:
     def _take_name_again(self, fenced: Fenced) -> None:
         """Begin anew after Kafka gave the producer up; end if somebody else wants its name."""
         now, kind = time.monotonic(), type(fenced)
-        if now - self._fenced_at.get(kind, -RIVAL) < RIVAL and not self._was_put_out():
+        again = now - self._fenced_at.get(kind, -RIVAL) < RIVAL
+        if again and not isinstance(fenced, Stuck) and not self._was_put_out():
             raise client.rival(str(fenced))
         self._fenced_at[kind] = now
         self.insist(self._open_names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Seconds that one step may take before it counts as failed; it can then be taken again.
 STEP: Final = 5.0
+#: Seconds after which a call into the client counts as one that does not come back.
+STUCK: Final = 4 * STEP
 #: A producer that is shut out twice within so many seconds has a rival.
 RIVAL: Final = 60.0
 #: Messages that are handed to the client in one call, and how many bytes.
@@ -31,8 +34,14 @@ class Fenced(Exception):
     """The producer can do nothing more: another one took its name, or the broker gave it up."""
 
 
+class Stuck(Fenced):
+    """The client does not come back from a call; its producer is left behind, and the next one shuts it out."""
+
+
 class Stale(Unavailable):
     """The group goes on without this member; whoever has its partitions now carries on from what is there."""
+
+    code = "stale"
 
 
 @dataclass(frozen=True)
@@ -118,9 +127,7 @@ class Transactions:
                 (lambda: made.commit_transaction(STEP), False),
             ]
             if positions:
-                self._steps.insert(
-                    2, (lambda: made.send_offsets_to_transaction(positions, group(), STEP), False)
-                )
+                self._steps.insert(2, (lambda: self._send_positions(positions, group()), False))
         self._go_on()
 
     def _go_on(self) -> None:
@@ -150,6 +157,33 @@ class Transactions:
         else:
             for line in load.lines:
                 made.produce(topic, line, partition=load.partition, headers={"lane": str(load.lane)})
+
+    def _send_positions(self, positions: list[TopicPartition], proof: Any) -> None:
+        """Send positions, and wait no longer than is sensible.
+
+        The client forgets its own limit here when the group's coordinator went away in the middle (librdkafka
+        2.16, its issues 5456 and 5511), and then waits for ever. Such a call keeps its thread and its producer.
+        """
+        made = self._producer
+        assert made is not None
+        outcome: list[BaseException | None] = []
+
+        def call() -> None:
+            try:
+                made.send_offsets_to_transaction(positions, proof, STEP)
+            except BaseException as error:
+                outcome.append(error)
+            else:
+                outcome.append(None)
+
+        thread = threading.Thread(target=call, name="querycloak-positions", daemon=True)
+        thread.start()
+        thread.join(STUCK)
+        if not outcome:
+            self._producer, self._steps, self._aborting = None, deque(), False
+            raise Stuck("the client does not come back")
+        if outcome[0] is not None:
+            raise outcome[0]
 
     def _take(self, step: Callable[[], None], *, once: bool = False) -> None:
         """Take one step; say what to do when it fails: again, all again (if it works but once), or never."""

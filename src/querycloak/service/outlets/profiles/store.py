@@ -15,6 +15,8 @@ Counts = Sequence[tuple[str, str, int]]
 class Overtaken(DataError):
     """Somebody else has counted lines in the meantime that are in these counts too; nothing was counted."""
 
+    code = "overtaken"
+
 
 class Profiles(ABC):
     """How often each label was released with each category.
