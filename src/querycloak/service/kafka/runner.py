@@ -255,6 +255,7 @@ class Runner:
         if again and not isinstance(fenced, Stuck) and not self._was_put_out():
             raise client.rival(str(fenced))
         self._fenced_at[kind] = now
+        _log.warning("begins anew in Kafka", extra={"fault": kind.__name__})
         self.insist(self._open_names)
         if isinstance(fenced, Replaced):
             self._join_anew()
