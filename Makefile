@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo serve test test-services lint bench requirements docs clean
+.PHONY: setup demo serve test test-services lint bench papers requirements docs clean
 
 setup: $(STAMP)
 
@@ -41,6 +41,11 @@ lint: $(STAMP)
 bench: $(STAMP)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/bench.txt
 	@$(BIN)/python -m benchmarks
+
+# The pages of the five papers: measures what the stored results lack, then writes all of them.
+papers: $(STAMP)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/bench.txt
+	@$(BIN)/python -m benchmarks.papers
 
 docs: $(STAMP)
 	@$(BIN)/python tools/reference.py

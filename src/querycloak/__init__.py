@@ -16,10 +16,34 @@ from querycloak._version import __version__
 
 if TYPE_CHECKING:
     from querycloak import measures, topics
-    from querycloak.api import Release, attack, classify, generate, measure, protect, read, verify, write
+    from querycloak.api import (
+        Release,
+        attack,
+        classify,
+        compare,
+        generate,
+        measure,
+        protect,
+        read,
+        recommend,
+        verify,
+        write,
+    )
     from querycloak.log import Log
 
-_VERBS = ("Release", "attack", "classify", "generate", "measure", "protect", "read", "verify", "write")
+_VERBS = (
+    "Release",
+    "attack",
+    "classify",
+    "compare",
+    "generate",
+    "measure",
+    "protect",
+    "read",
+    "recommend",
+    "verify",
+    "write",
+)
 _HOME = dict.fromkeys(_VERBS, "querycloak.api") | {"Log": "querycloak.log"}
 _ROOMS = ("measures", "topics", "testing", "errors", "spark")
 
@@ -29,11 +53,13 @@ __all__ = [
     "__version__",
     "attack",
     "classify",
+    "compare",
     "generate",
     "measure",
     "measures",
     "protect",
     "read",
+    "recommend",
     "topics",
     "verify",
     "write",

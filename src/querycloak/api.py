@@ -12,7 +12,7 @@ import polars as pl
 
 from querycloak import certificate as certificates
 from querycloak import io
-from querycloak.attacks.finding import Finding
+from querycloak.attacks.finding import Findings
 from querycloak.dictionary import Texts
 from querycloak.engines import release as releasing
 from querycloak.engines.pipeline import parse_stages
@@ -27,8 +27,25 @@ from querycloak.log import COUNTS, Log
 from querycloak.measures.on_logs import NotApplicable, Pair
 from querycloak.protector import Protector
 from querycloak.registry import ATTACKS, MEASURES, METHODS
+from querycloak.report.comparison import Comparison
+from querycloak.shown import table
 
-__all__ = ["Release", "attack", "classify", "generate", "measure", "protect", "read", "verify", "write"]
+#: Made-up people with whom a person's own history is compared.
+CROWD = 300
+
+__all__ = [
+    "Release",
+    "attack",
+    "classify",
+    "compare",
+    "generate",
+    "measure",
+    "protect",
+    "read",
+    "recommend",
+    "verify",
+    "write",
+]
 
 
 @dataclass(frozen=True)
@@ -36,9 +53,17 @@ class Release:
     """A protected log, its certificate, and the private truth about where each row came from."""
 
     log: Log
-    certificate: dict[str, Any]
+    certificate: dict[str, Any] = field(repr=False)
     truth: pl.DataFrame = field(repr=False)
     report: releasing.Report = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (one["method"], one["promise"], one["audit"], "; ".join(one["does_not_protect_against"]))
+            for one in self.certificate["methods"]
+        ]
+        said = f"{self.report.released:,} of {self.report.rows_read:,} records released"
+        return table(("method", "promise", "audit", "does not protect against"), rows, said)
 
 
 def generate(users: int, seed: int = 0, **options: Any) -> Log:
@@ -131,7 +156,7 @@ def attack(
     seed: int | None = None,
     progress: Callable[[str, int, int | None], None] = silent,
     **settings: Any,
-) -> list[Finding]:
+) -> Findings:
     """Attack a release with the named attacks, or with all fast ones, and score them against the truth.
 
     Settings go by name (`k=5`); where two attacks have the same one, pass `{"attack.name": value}` as `**`.
@@ -164,7 +189,7 @@ def attack_files(
     seed: int | None = None,
     progress: Callable[[str, int, int | None], None] = silent,
     **reading: Any,
-) -> list[Finding]:
+) -> Findings:
     """Attack a release file.
 
     `write_log` takes the log that the one named attribution rebuilt, `write_profiles` a table of its
@@ -237,6 +262,54 @@ def measure(
     return found
 
 
+def compare(
+    log: Log | str | Path,
+    *methods: str,
+    preset: str | None = None,
+    output: str | Path | None = None,
+    attacks: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    sample: int | None = None,
+    repeats: int | None = None,
+    seconds: float | None = None,
+    seed: int | None = None,
+    progress: Callable[[str, int, int | None], None] = silent,
+) -> Comparison:
+    """Protect a log in many ways, attack each release, and measure what is kept.
+
+    Methods go as on the command line: `"cohort:k=5,10,20"`, `"rules+cohort:cohort.k=10"`. With `output` the
+    report is written there, and a call that was stopped carries on.
+    """
+    from querycloak.engines.compare.asking import compare_files, planned
+    from querycloak.engines.compare.run import compare
+
+    asked: dict[str, Any] = {"methods": methods, "preset": preset, "attacks": attacks, "measures": measures}
+    asked |= {"sample": sample, "repeats": repeats, "seconds": seconds, "seed": seed}
+    shown = log if isinstance(log, Log) else str(log)
+    if output is not None:
+        return compare_files(shown, Path(output), progress=progress, **asked).comparison
+    with tempfile.TemporaryDirectory() as folder:
+        return compare(shown, planned(**asked), Path(folder), progress=progress)
+
+
+def recommend(
+    log: Log | str | Path,
+    *,
+    max_linkage: float,
+    keep: str = "topics",
+    attacker: str = "any",
+    sample: int = 3_000,
+    seed: int = 1,
+    progress: Callable[[str, int, int | None], None] = silent,
+) -> dict[str, Any]:
+    """Search methods and settings on a sample, and propose the release that keeps most within a limit."""
+    from querycloak.engines.compare.recommend import Wish, recommend
+
+    shown = log if isinstance(log, Log) else str(log)
+    wish = Wish(max_linkage, keep, attacker)
+    return recommend(shown, wish, sample=sample, seed=seed, progress=progress).as_dict()
+
+
 def read_marketing(path: str | Path) -> dict[str, dict[str, float]]:
     """Read a CSV of `term, bid, impressions, clicks`."""
     try:
@@ -289,6 +362,27 @@ def measure_files(
         truth=read_truth(truth) if truth else None,
         marketing=read_marketing(marketing) if marketing else None,
     )
+
+
+def own_history(
+    history: str | Path, *, show: bool = False, output: Path | None = None, **reading: Any
+) -> tuple[dict[str, Any], str]:
+    """Say what one person's searches tell about their owner: as plain values, and in words.
+
+    Queries themselves are given only with `show`. `output` takes a page, .html or .md, of mode 0600.
+    """
+    from querycloak.engines.own import look
+    from querycloak.io.history import read_history
+    from querycloak.report import as_text, files
+    from querycloak.report.own_history import page
+
+    if output is not None:
+        files.check_target(output)
+    found = look(read_history(history, **reading), generate(CROWD).frame, show=show).as_dict()
+    document = page(found)
+    if output is not None:
+        files.write(document, output, private=True)
+    return found, as_text.render(document)
 
 
 def _is_table(release: Path, shown: Log) -> bool:

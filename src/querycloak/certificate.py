@@ -102,6 +102,7 @@ def read(path: Path) -> Certificate:
 
     try:
         content = json.loads(path.read_text("utf-8"))
+        _check_version(content)
         return cast(Certificate, _validator()(content))
     except OSError:
         raise UsageError(
@@ -111,6 +112,19 @@ def read(path: Path) -> Certificate:
         if isinstance(error, fastjsonschema.JsonSchemaValueException):
             raise DataError(f"the certificate does not fit its schema at `{error.name}`") from None
         raise DataError("the certificate is not JSON") from None
+    except RecursionError:
+        raise DataError("the certificate is nested too deeply") from None
+
+
+def _check_version(content: Any) -> None:
+    """Tell a certificate of another version from one that is at fault."""
+    said = content.get("schema") if isinstance(content, dict) else None
+    family, _, version = said.rpartition("/") if isinstance(said, str) else ("", "", "")
+    if family == SCHEMA.rpartition("/")[0] and said != SCHEMA and version.isdecimal() and len(version) < 9:
+        raise DataError(
+            f"the certificate has version {version} of the schema; this querycloak reads version 1",
+            hint="read it with the querycloak that wrote it, or a newer one",
+        )
 
 
 def _unsigned_bytes(certificate: Certificate) -> bytes:

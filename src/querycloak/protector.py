@@ -46,6 +46,8 @@ class Protector(ABC):
     holds: ClassVar[bool] = True
     #: Whether records must come in the order of their times.
     wants_order: ClassVar[bool] = False
+    #: Whether what it lets go at one moment must stay in the order in which it hands it back.
+    orders: ClassVar[bool] = False
     #: Whether each row is an element of its own, instead of each search with all of its clicks.
     per_row: bool = False
     #: Whether it must know whose each record is, so that no other method may move or empty labels.

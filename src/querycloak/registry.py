@@ -68,6 +68,7 @@ METHODS = Registry(
         "microagg-plain": "querycloak.methods.microagg_plain:MicroaggPlain",
         "graph-suppress": "querycloak.methods.graph_suppress:GraphSuppress",
         "frequent-only": "querycloak.methods.frequent_only:FrequentOnly",
+        "short-sessions": "querycloak.methods.short_sessions:ShortSessions",
         "z-anonymity": "querycloak.methods.z_anonymity:ZAnonymity",
         "rules": "querycloak.methods.rules:Rules",
     },
@@ -114,5 +115,9 @@ MEASURES = Registry(
         "meaning_kept": "querycloak.measures.meaning:MeaningKept",
         "readability": "querycloak.measures.meaning:Readability",
         "delay": "querycloak.measures.on_logs:Delay",
+        "terms_kept": "querycloak.measures.uses:TermsKept",
+        "sessions_kept": "querycloak.measures.uses:SessionsKept",
+        "clicks_kept": "querycloak.measures.uses:ClicksKept",
+        "unique_texts": "querycloak.measures.uses:UniqueTexts",
     },
 )

@@ -32,6 +32,7 @@ HEAVY = (
     "prometheus_client",
     "confluent_kafka",
     "psycopg",
+    "plotly",
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from querycloak.attacks.protocol import Attack, AttackerView, Meanings
+from querycloak.attacks.protocol import LABELLING, Attack, AttackerView, Meanings
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _of_known_terms(attack: Attack, view: AttackerView) -> Bound | None:
     stages = [part["settings"] for part in view.certificate.get("methods", []) if part["method"] == "km"]
     chosen: Any = attack.settings
     knows_terms = attack.knows == {"samples"} and getattr(chosen, "known", None) == "terms"
-    if not stages or not knows_terms or view.method() in ("swap", "cohort"):
+    if not stages or not knows_terms or view.method() in LABELLING:
         return None  # labels that were exchanged afterwards stand for other histories
     k, m = stages[-1].get("k"), stages[-1].get("m")
     if not isinstance(k, int) or not isinstance(m, int) or chosen.queries > m:

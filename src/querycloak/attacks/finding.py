@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from querycloak.attacks.protocol import Game
+from querycloak.shown import percent, table
 
 Unit = Literal["record", "user", "pair", "concept"]
 #: What only a finding about fakes has.
@@ -48,6 +49,9 @@ class Finding:
         """Say whether the interval reaches down to the bound; without a bound there is nothing to say."""
         return reaches_down_to(self.bound, self.low)
 
+    def _repr_html_(self) -> str:
+        return Findings([self])._repr_html_()
+
     def as_dict(self) -> dict[str, Any]:
         """Give the finding as plain values, for `--json` and certificates."""
         values = asdict(self)
@@ -56,6 +60,28 @@ class Finding:
                 del values[name]
         order = ("attack", "game", "unit", "success", "low", "high", "bound")
         return {name: values.pop(name) for name in order} | {"holds": self.holds} | values
+
+
+class Findings(list[Finding]):
+    """Several findings; in a notebook, a table."""
+
+    def _repr_html_(self) -> str:
+        head = ("attack", "game", "success", "95 % interval", "bound", "holds", "of")
+        return table(head, [_row(finding) for finding in self])
+
+
+def _row(finding: Finding) -> tuple[str, ...]:
+    if finding.not_applicable:
+        return finding.attack, finding.game, "–", f"not applicable: {finding.not_applicable}", "–", "–", "–"
+    return (
+        finding.attack,
+        finding.game,
+        percent(finding.success),
+        f"{percent(finding.low)} to {percent(finding.high)}",
+        percent(finding.bound),
+        {None: "–", True: "yes", False: "no"}[finding.holds],
+        f"{finding.n:,} {finding.unit}s",
+    )
 
 
 def reaches_down_to(bound: float | None, low: float | None) -> bool | None:

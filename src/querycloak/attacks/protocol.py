@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ import polars as pl
 from querycloak import settings as declared
 
 Game = Literal["attribution", "linkage", "identification", "control"]
+#: Methods that put records under other labels than their authors'.
+LABELLING: Final = ("swap", "cohort", "short-sessions")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class AttackerView:
     def method(self) -> str:
         """Name the last method that gives labels, or the last of all."""
         names = [part["method"] for part in self.certificate.get("methods", [])]
-        labelling = [name for name in names if name in ("swap", "cohort")]
+        labelling = [name for name in names if name in LABELLING]
         return str((labelling or names or [""])[-1])
 
 

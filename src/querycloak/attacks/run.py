@@ -14,7 +14,7 @@ from querycloak.attacks import scoring
 from querycloak.attacks.bounds import Bound, bound_of
 from querycloak.attacks.case import Case
 from querycloak.attacks.controls import Copy
-from querycloak.attacks.finding import Finding, NotApplicable, Unit
+from querycloak.attacks.finding import Finding, Findings, NotApplicable, Unit
 from querycloak.attacks.knowledge import KNOWLEDGE, Known
 from querycloak.attacks.protocol import (
     Attack,
@@ -49,7 +49,7 @@ def attack(
     *,
     seed: int | None = None,
     rebuilt: Rebuilt | None = None,
-) -> list[Finding]:
+) -> Findings:
     """Attack a release with the named attacks, or with all fast ones; each gives a finding.
 
     `settings` go as `NAME` or `ATTACK.NAME`; `seed` goes to every attack that draws. `rebuilt` gets, for
@@ -57,9 +57,9 @@ def attack(
     """
     attacks = prepare(names, settings or {}, seed)
     if certificate.get("release", {}).get("table"):
-        return [_not_applicable(one, COUNTS_ONLY) for one in attacks]
+        return Findings(_not_applicable(one, COUNTS_ONLY) for one in attacks)
     case = Case.of(release, certificate, original, truth)
-    findings = []
+    findings = Findings()
     for done, one in enumerate(attacks):
         if progress:
             progress(one.name, done, len(attacks))

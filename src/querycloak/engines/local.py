@@ -14,6 +14,7 @@ import polars as pl
 from querycloak.dictionary import Texts
 from querycloak.engines.pipeline import Pipeline, Stage
 from querycloak.engines.replay import in_order
+from querycloak.kernels.distinct import among, distinct
 from querycloak.kernels.order import searches
 from querycloak.log import BIT, CANONICAL, NO_TIME, Batch, IntArray
 
@@ -153,7 +154,7 @@ class Pending:
         piece = piece.drop("_when", "_place", strict=False)
         head = piece["_head"].to_numpy()
         if self._frame is not None:
-            stay = ~np.isin(self._head, np.concatenate([np.empty(0, np.int64), *self._gone]))
+            stay = ~among(self._head, np.concatenate([np.empty(0, np.int64), *self._gone]))
             piece = pl.concat([self._frame.filter(pl.Series(stay)), piece])
             head = np.concatenate([self._head[stay], head])
         self._frame, self._head, self._rows, self._gone = piece, head, None, []
@@ -179,7 +180,7 @@ class Rows:
         self._base = int(head.min(initial=0))
         span = int(head.max(initial=-1)) - self._base + 1
         # A table as long as the rows' numbers reach would be mostly empty where they are few of many.
-        self._known = np.unique(head) if span > _SPARSE * head.size else None
+        self._known = distinct(head) if span > _SPARSE * head.size else None
         head = self._number(head)
         sizes = np.bincount(head, minlength=max(span if self._known is None else self._known.size, 0))
         self._single = bool((sizes <= 1).all())

@@ -14,6 +14,7 @@ import polars as pl
 from querycloak.dictionary import Texts
 from querycloak.errors import Refused, UsageError
 from querycloak.kernels import siphash
+from querycloak.kernels.distinct import distinct
 from querycloak.kernels.order import within_moments
 from querycloak.keys import derive, stage_key
 from querycloak.log import COUNTS, NOTHING, Batch, IntArray
@@ -209,10 +210,16 @@ class Pipeline:
         hidden = sorted(stage.empties & {"rank", "url", "category"})
         if hidden and len(batch) and stage is not self.stages[-1]:
             batch = batch.replace(**{name: np.full(len(batch), NOTHING) for name in hidden})
-        return self._in_order(batch)
+        return self._in_order(batch, self.stages.index(stage) + 1)
 
-    def _in_order(self, batch: Batch) -> Batch:
-        """Order by moment of release, then by time, then by a keyed hash: never by author."""
+    def _in_order(self, batch: Batch, stages: int | None = None) -> Batch:
+        """Order by moment of release, then by time, then by a keyed hash: never by author.
+
+        What has come through so many stages (all, if not said) may have an order of its own already.
+        """
+        waiting = [stage for stage in self.stages[:stages] if stage.holds]
+        if waiting and waiting[-1].orders:
+            return batch
         if len(batch) < 2 or bool(np.all(batch.seq[1:] > batch.seq[:-1])):
             return batch
         if bool(np.all(batch.seq[1:] >= batch.seq[:-1])):
@@ -228,7 +235,8 @@ class Pipeline:
 
     def meet(self, users: IntArray) -> None:
         """Remember whom the log is about, for the truth."""
-        self._met = np.union1d(self._met, np.flatnonzero(np.bincount(users + 1)) - 1)  # codes are dense
+        new = np.flatnonzero(np.bincount(users + 1)) - 1  # codes are dense
+        self._met = distinct(np.concatenate([self._met, new]))
 
     def check_people(self) -> None:
         """Let every stage refuse settings that the people of the log cannot meet."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from querycloak.dictionary import Dictionary, Texts
+from querycloak.kernels.distinct import distinct
 from querycloak.log import NOTHING
 from querycloak.protector import Protector, State
 
@@ -45,7 +46,7 @@ def _take_over(old: Dictionary, new: Dictionary) -> None:
 
 def _moved(arrays: State, old: Dictionary, new: Dictionary) -> State:
     """Put the texts behind these codes into the new dictionary; give the arrays in its codes."""
-    used = np.unique(np.concatenate([np.empty(0, np.int64), *arrays.values()]))
+    used = distinct(np.concatenate([np.empty(0, np.int64), *arrays.values()]))
     used = used[used >= 0]
     fresh = np.append(new.encode(old.decode(used)), NOTHING)
     return {

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from querycloak.kernels.distinct import distinct
 from querycloak.log import IntArray
 
 
@@ -95,7 +96,7 @@ class Waiting:
 
     def forget(self, heads: IntArray) -> None:
         """Note that these searches left or were dropped."""
-        heads = np.unique(heads)
+        heads = distinct(heads)
         for chunk, mine in self._by_chunk(heads):
             self.count -= chunk.forget(heads[mine])
 
@@ -119,7 +120,7 @@ class Waiting:
             if chunk.left and chunk.oldest < moment:  # what is gone may have been older, which does no harm
                 rows = chunk.columns("_head", "_at")
                 found.append(rows["_head"].to_numpy()[rows["_at"].to_numpy() < moment])
-        return np.unique(np.concatenate(found))
+        return distinct(np.concatenate(found))
 
     def frame(self) -> pl.DataFrame | None:
         """Give everything that waits, in the order of numbers."""

@@ -11,9 +11,11 @@ from querycloak.measures.marketing import retention
 from querycloak.measures.mining import partition_loss
 from querycloak.measures.partitions import jaccard_index, partition_distance, rand_index
 from querycloak.measures.profiles import profile_loss
+from querycloak.measures.usable import clicks_kept, sessions_kept, terms_kept, unique_texts
 from querycloak.measures.wording import meaning_kept, readability, topic_loss
 
 __all__ = [
+    "clicks_kept",
     "delay",
     "final_held",
     "information_loss_ratio",
@@ -32,7 +34,10 @@ __all__ = [
     "release_rate_over_time",
     "retention",
     "semantic_remain",
+    "sessions_kept",
+    "terms_kept",
     "top_preserved",
     "topic_loss",
     "tree_emd",
+    "unique_texts",
 ]

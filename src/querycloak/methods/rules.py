@@ -185,6 +185,12 @@ class Rules(Protector):
         self._restore_dropped(state)
 
 
+def signs() -> dict[str, patterns.Test]:
+    """Give every test of whether a query looks personal, places too, by what it finds."""
+    every = Rules(Rules.Settings(places=True), b"\0" * 32, Texts())
+    return {why: every._independent(why) for why in every._tests if why != "too many words or letters"}
+
+
 def _phrases_of(file: str) -> frozenset[str]:
     if not file:
         return frozenset()

@@ -1,0 +1,85 @@
+"""`querycloak compare`: every defence against every attack, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from querycloak.cli.options import LOG, READING, TALK, pairs
+from querycloak.cli.show import emit, progress, say
+
+
+@click.command("compare")
+@LOG
+@click.option(
+    "-m",
+    "--method",
+    "methods",
+    multiple=True,
+    metavar="METHOD[:NAME=V1,V2]…",
+    help="A method, and values to try for its settings; METHOD+METHOD composes.",
+)
+@click.option("--preset", metavar="NAME", help="quick, full, paper-000 … paper-004 or search-data-sharing.")
+@click.option(
+    "-a",
+    "--attack",
+    "attacks",
+    multiple=True,
+    metavar="ATTACK[:NAME=VALUE]…",
+    help="Attacks to run instead of the usual.",
+)
+@click.option("-u", "--measure", "measures", multiple=True, help="Measures to take instead of the usual.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A folder for the report.",
+)
+@click.option("--sample", type=click.IntRange(min=0), help="Compare on so many people; 0: on all.")
+@click.option("--repeats", type=click.IntRange(min=1, max=100), help="Runs of each candidate, for intervals.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=1), help="Give a candidate up after so long; it is reported."
+)
+@click.option("--seed", type=int, help="What all draws start from (default 1).")
+@click.option(
+    "--gate",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Thresholds (TOML); exit status 4 if one is missed.",
+)
+@READING
+@TALK
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    log: str,
+    output: Path,
+    gate: Path | None,
+    format_: str | None,
+    mapping: tuple[str, ...],
+    strict: bool,
+    quiet: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Protect a log in many ways, attack each release, measure what is kept, and write one report.
+
+    Started again with the same folder it carries on where it was stopped.
+
+    Example: querycloak compare log.tsv --preset quick -o out/
+    """
+    from querycloak.engines.compare.asking import compare_files
+
+    with progress(quiet or as_json) as show:
+        found = compare_files(
+            log, output, gate=gate, progress=show,
+            format=format_, mapping=pairs(mapping, "--map"), strict=strict, **asked,
+        )  # fmt: skip
+    if as_json:
+        emit(found.as_dict())
+    for line in found.lines():
+        say(line, quiet or as_json)
+    ctx.exit(4 if found.faults else 0)

@@ -1,0 +1,199 @@
+"""Looks at one person's own history as a stranger would, on the person's own machine."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+
+from querycloak import topics
+from querycloak.errors import DataError, MissingExtra
+from querycloak.io.history import History
+from querycloak.measures import own_history as measure
+from querycloak.methods import rules
+
+DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+#: Bits that tell one person from all others alive, and then some.
+EVERYBODY: Final = 33
+#: Known topics for which it is worked out who is left.
+KNOWN: Final = (1, 2, 3, 5)
+_DEEP, _FEW, _EXAMPLES = 3, 0.05, 20
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True)
+class Portrait:
+    """What a history says: counts for anyone's eyes, and texts only where they were asked for."""
+
+    counts: dict[str, Any]
+    texts: dict[str, dict[str, list[str]]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give plain values, for `--json`."""
+        return self.counts | ({"shown": self.texts} if self.texts else {})
+
+
+def look(history: History, crowd: pl.DataFrame, *, show: bool = False) -> Portrait:
+    """Say what a history tells; `crowd` is a log of made-up people, who are there to compare with.
+
+    With `show` the queries behind the counts are given too: they are for their owner only.
+    """
+    frame = history.frame
+    if not frame.height:
+        raise DataError("there is no search in this history", hint=_why_empty(history))
+    classified = topics.classify_log(frame)
+    others = topics.classify_log(crowd.select("user", "query"))
+    behind: dict[str, dict[str, list[str]]] = {}
+    habits, habit_texts = _habits(frame["query"])
+    personal, personal_texts = _personal(frame["query"])
+    told, told_texts = _topics(classified, others)
+    if show:
+        behind = {"habits": {"come back": habit_texts}, "personal": personal_texts, "sensitive": told_texts}
+    counts = {
+        "searches": frame.height,
+        "distinct": frame["query"].n_unique(),
+        "skipped": dict(history.skipped.counts),
+        "time": _time(frame["time"].drop_nulls()),
+        "topics": told,
+        "personal": personal,
+        "habits": habits,
+        "singled_out": _singled_out(classified, others),
+    }
+    return Portrait(counts, behind)
+
+
+def _why_empty(history: History) -> str:
+    if history.skipped.total:
+        return f"{history.skipped.total:,} entries were left out: {', '.join(history.skipped.counts)}"
+    return "the file is empty; was the export made for searches?"
+
+
+def _sure(classified: pl.DataFrame) -> pl.DataFrame:
+    return classified.filter(pl.col("category").is_not_null() & (pl.col("confidence") >= topics.CONFIDENT))
+
+
+def _time(times: pl.Series) -> dict[str, Any] | None:
+    """Count by hour and weekday, in UTC: no file says where its owner was."""
+    if times.is_empty():
+        return None
+    hours, days = Counter(times.dt.hour().to_list()), Counter(times.dt.weekday().to_list())
+    by_hour = [hours[hour] for hour in range(24)]
+    first, share = measure.quiet_hours(by_hour)
+    office = ((times.dt.weekday() <= 5) & times.dt.hour().is_between(9, 16)).sum()
+    start, end = times.dt.date().min(), times.dt.date().max()
+    return {
+        "with_time": len(times),
+        "first_day": str(start),
+        "last_day": str(end),
+        "days_with_searches": times.dt.date().n_unique(),
+        "by_hour": by_hour,
+        "by_weekday": {name: days[number] for number, name in enumerate(DAYS, start=1)},
+        "quiet_from": first,
+        "quiet_to": (first + measure.NIGHT) % 24,
+        "quiet_share": share,
+        "office_hours_share": int(office) / len(times),
+    }
+
+
+def _topics(own: pl.DataFrame, others: pl.DataFrame) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    sure = _sure(own)
+    paths = sure["category"].to_list()
+    general = Counter(path.partition("/")[0] for path in paths)
+    matters = measure.sensitive(paths)
+    counts = {
+        "told": len(paths),
+        "general": dict(sorted(general.items(), key=lambda pair: (-pair[1], pair[0]))),
+        "unusual": _unusual(paths, _by_person(others, _DEEP)),
+        "sensitive": matters,
+    }
+    queries = sure["query"].to_list()
+    texts = {
+        name: _some(q for q, path in zip(queries, paths, strict=True) if name in measure.sensitive([path]))
+        for name in matters
+    }
+    return counts, texts
+
+
+def _by_person(classified: pl.DataFrame, level: int) -> list[set[str]]:
+    """Give each made-up person's topics, cut to a level."""
+    rows = _sure(classified).group_by("user", maintain_order=True).agg("category")
+    return [{c for path in paths if (c := measure.cut(path, level))} for paths in rows["category"].to_list()]
+
+
+def _unusual(paths: Sequence[str], crowd: Sequence[set[str]]) -> list[dict[str, Any]]:
+    """Find narrow topics that come back here and that few of the crowd have."""
+    here = Counter(c for path in paths if (c := measure.cut(path, _DEEP)))
+    found: list[dict[str, Any]] = []
+    for topic, count in here.items():
+        having = sum(topic in person for person in crowd)
+        if count >= 2 and having <= _FEW * len(crowd):
+            found.append({"topic": topic, "searches": count, "made_up_people": having})
+    return sorted(found, key=lambda one: (-one["searches"], one["made_up_people"], one["topic"]))[:10]
+
+
+def _personal(queries: pl.Series) -> tuple[dict[str, int], dict[str, list[str]]]:
+    """Count the searches in which something personal stands, by what it is."""
+    tests: Mapping[str, Callable[[str], bool]] = rules.signs() | {"a street address": measure.has_street}
+    counts = Counter(queries.to_list())
+    found = {why: [query for query in counts if test(query)] for why, test in tests.items()}
+    return (
+        {why: sum(counts[query] for query in hits) for why, hits in found.items()},
+        {why: _some(hits) for why, hits in found.items() if hits},
+    )
+
+
+def _habits(queries: pl.Series) -> tuple[dict[str, Any], list[str]]:
+    """Count the queries that come back, and how rare their words are."""
+    often = measure.repeated(queries)
+    named = rules.signs()["a person's name"]
+    counts: dict[str, Any] = {
+        "queries": len(often),
+        "searches": sum(often.values()),
+        "most": max(often.values(), default=0),
+        "names": sum(map(named, often)),
+        "bits": _bits(list(often)),
+    }
+    return counts, _some(often)
+
+
+def _bits(queries: Sequence[str]) -> dict[str, Any] | None:
+    """Say how rare queries are if their words came by chance, each as often as in English text.
+
+    None without the extra `learn`, which knows how frequent words are.
+    """
+    from querycloak.attacks.learned.words import rarity
+
+    try:
+        each = sorted(float(rarity(_WORD.findall(query)).sum()) * math.log2(10) for query in queries)
+    except MissingExtra:
+        return None
+    if not each:
+        return {"median": 0.0, "most": 0.0, "above_33": 0}
+    above = sum(bits >= EVERYBODY for bits in each)
+    return {
+        "median": round(each[len(each) // 2], 1),
+        "most": round(each[-1], 1),
+        "above_33": above,
+    }
+
+
+def _singled_out(own: pl.DataFrame, others: pl.DataFrame) -> dict[str, Any]:
+    """Say how many made-up people are left to somebody who knows some of the owner's topics."""
+    mine = {c for path in _sure(own)["category"] if (c := measure.cut(path, 2))}
+    crowd = _by_person(others, 2)
+    left = {known: measure.left_by_topics(mine, crowd, known) for known in KNOWN}
+    return {
+        "topics": len(mine),
+        "made_up_people": others["user"].n_unique(),
+        "left_if_known": {str(known): value for known, value in left.items() if value is not None},
+    }
+
+
+def _some(texts: Any) -> list[str]:
+    """Give the first different texts."""
+    return list(dict.fromkeys(texts))[:_EXAMPLES]

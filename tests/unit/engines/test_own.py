@@ -1,0 +1,128 @@
+"""Looking at one's own history: counts that are right, and no query unless asked for."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+import querycloak as qc
+from querycloak.engines import own
+from querycloak.errors import DataError, MissingExtra
+from querycloak.io.history import History
+from querycloak.log import Skipped
+from querycloak.report import as_html, as_text
+from querycloak.report.own_history import page
+from tests.unit.report.test_html import Reader
+
+ASKED = (
+    ["diabetes symptoms"] * 4
+    + [
+        "church near me",
+        "call 555 123 4567",
+        "me@example.org",
+        "john smith",
+        "12 oak street",
+        "soccer scores",
+    ]
+    + ["zorblax quuxfrob"] * 3
+)
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return qc.generate(users=40, seed=1).frame
+
+
+def history(asked=ASKED, times=True):
+    start = datetime(2024, 3, 4, 9, tzinfo=UTC)  # a Monday
+    stamps = [start + timedelta(hours=place % 8, days=place // 8) for place in range(len(asked))]
+    frame = pl.DataFrame(
+        {"query": asked, "time": stamps if times else [None] * len(asked)},
+        schema={"query": pl.String, "time": pl.Datetime("us", "UTC")},
+    )
+    return History(frame, Skipped(), "list")
+
+
+def test_counts_are_right(crowd):
+    found = own.look(history(), crowd).as_dict()
+    assert (found["searches"], found["distinct"]) == (13, 8)
+    assert found["personal"] == {
+        "an e-mail address": 1,
+        "a card number": 0,
+        "a telephone number": 1,
+        "a digit": 2,
+        "a person's name": 1,
+        "a place": 0,
+        "a street address": 1,
+    }
+    assert found["topics"]["sensitive"]["health"] >= 4
+    assert found["habits"] | {"bits": 0} == {"queries": 2, "searches": 7, "most": 4, "names": 0, "bits": 0}
+    assert found["time"]["by_hour"][9:17] == [2, 2, 2, 2, 2, 1, 1, 1]
+    assert found["time"]["by_weekday"]["Monday"] == 8
+    assert found["time"]["office_hours_share"] == 1.0
+    assert (found["time"]["first_day"], found["time"]["last_day"]) == ("2024-03-04", "2024-03-05")
+    assert found["singled_out"]["made_up_people"] == 40
+    left = list(found["singled_out"]["left_if_known"].values())
+    assert left == sorted(left, reverse=True)
+
+
+@pytest.mark.learn
+def test_rare_words_carry_more_bits(crowd):
+    common = own.look(history(["the news"] * 3), crowd).counts["habits"]["bits"]
+    rare = own.look(history(["zorblax quuxfrob"] * 3), crowd).counts["habits"]["bits"]
+    assert common["most"] < 20
+    assert rare["above_33"] == 1
+    assert own.look(history(["once"]), crowd).counts["habits"]["bits"]["most"] == 0
+
+
+def test_without_the_list_of_words_the_bits_are_left_out(crowd, monkeypatch):
+    from querycloak.attacks.learned import words
+
+    def absent(_):
+        raise MissingExtra("learn", "the frequency of a word")
+
+    monkeypatch.setattr(words, "rarity", absent)
+    found = own.look(history(), crowd).as_dict()
+    assert found["habits"]["bits"] is None
+    assert "needs the extra `learn`" in as_text.render(page(found))
+
+
+def test_no_query_is_given_unless_asked_for(crowd):
+    hidden = own.look(history(), crowd).as_dict()
+    told = json.dumps(hidden) + as_text.render(page(hidden)) + as_html.render(page(hidden))
+    assert not [query for query in set(ASKED) if query in told]
+    given = own.look(history(), crowd, show=True).as_dict()
+    text = as_text.render(page(given))
+    shown = {"diabetes symptoms", "zorblax quuxfrob", "me@example.org", "john smith", "12 oak street"}
+    assert all(query in text for query in shown)
+
+
+def test_a_shown_query_is_text_on_the_page(crowd):
+    nasty = "<img src=x onerror=alert(1)> 1"
+    found = Reader(as_html.render(page(own.look(history([nasty] * 3), crowd, show=True).as_dict())))
+    assert "img" not in [name for name, _ in found.tags]
+    assert any(nasty.partition(" ")[2][:10] in text for text in found.data)
+
+
+def test_a_history_without_times_says_so(crowd):
+    found = own.look(history(times=False), crowd).as_dict()
+    assert found["time"] is None
+    assert "The file has no times" in as_text.render(page(found))
+
+
+def test_an_empty_history_is_an_error_with_a_reason(crowd):
+    with pytest.raises(DataError, match="no search"):
+        own.look(history([]), crowd)
+    empty = history([])
+    empty.skipped.add("not a search", [0, 1])
+    with pytest.raises(DataError, match="2 entries were left out: not a search"):
+        own.look(empty, crowd)
+
+
+def test_one_odd_search_concludes_little(crowd):
+    text = as_text.render(page(own.look(history(["xqzw"], times=False), crowd).as_dict()))
+    assert "there is not enough here" in text or "You care about" in text
+    assert "No query comes back" in text
