@@ -54,6 +54,13 @@ def test_wrong_names_and_values_are_refused_before_anything_runs(text, error):
         parse([text])
 
 
+def test_a_candidate_may_be_given_a_name():
+    (found,) = parse(["as it is::rules:digits=no"])
+    assert (found.name, found.line, found.methods) == ("as it is", "as it is", ("rules",))
+    with pytest.raises(UsageError, match="one name"):
+        parse(["two::cohort:k=5,10"])
+
+
 def test_too_many_candidates_are_a_slip():
     many = ",".join(str(number) for number in range(2, 60))
     with pytest.raises(UsageError, match="more than 2,000"):

@@ -110,7 +110,7 @@ def test_the_slider_changes_the_answer_by_keyboard_too(tab):
     for _ in range(3):
         tab.keyboard.press("ArrowRight")
     assert [tab.locator(f"#{name}-shown").text_content() for name in ("limit", "limit-too")] == ["20 %"] * 2
-    assert said.text_content().startswith("Use cohort k=10: it keeps 90.0\xa0% of the words")
+    assert said.text_content().startswith("Of those tried, cohort k=10: it keeps 90.0\xa0% of the words")
     assert "(1 of 4)" in tab.locator("#picture-note").text_content()
     tab.locator("#limit-too").fill("0")
     assert tab.locator("#limit").input_value() == "0"
@@ -195,5 +195,5 @@ def test_without_scripts_the_still_picture_and_all_tables_are_there(browser, rep
     assert not tab.locator("#live").is_visible()
     assert tab.locator("#candidates-table tbody tr").count() == 7
     assert tab.get_by_text("Without scripts").is_visible()
-    assert tab.locator("#answer-text").text_content().startswith("Use ")
+    assert tab.locator("#answer-text").text_content().startswith("Of those tried, ")
     context.close()

@@ -155,7 +155,7 @@ def test_the_verdict_of_a_game_is_holds_broken_not_stated_or_not_applicable():
     assert judge(found["cohort k=5"], "attribution").verdict == "holds"
     assert judge(found["cohort k=5"], "linkage").verdict == "no bound stated"
     missing = judge(found[HOSTILE], "linkage")
-    assert (missing.verdict, missing.finding) == ("not applicable", None)
+    assert (missing.verdict, missing.finding) == ("open by design", None)
     assert "belong together" in missing.text
     assert judge(found["swap k=5"], "no such game").why == "no attack of this game was run"
 

@@ -73,7 +73,7 @@ class Candidate:
 
 
 def parse(texts: Sequence[str]) -> list[Candidate]:
-    """Read `METHOD[+METHOD…][:NAME=V1,V2…]…`; several values of several settings give all combinations."""
+    """Read `[TITLE::]METHOD[+METHOD…][:NAME=V1,V2…]…`; several values give all combinations."""
     found: dict[str, Candidate] = {}
     for text in texts:
         for candidate in _combinations(text):
@@ -86,6 +86,7 @@ def parse(texts: Sequence[str]) -> list[Candidate]:
 
 
 def _combinations(text: str) -> list[Candidate]:
+    given, _, text = text.rpartition("::")
     head, *parts = text.split(":")
     methods = tuple(name.strip() for name in head.split("+"))
     for name in methods:
@@ -95,10 +96,12 @@ def _combinations(text: str) -> list[Candidate]:
     several = [name for name, values in choices.items() if len(values) > 1]
     along = several[-1] if several else _usual(methods, choices)
     made = [
-        Candidate(methods, dict(zip(choices, values, strict=True)), along, sample=sample)
+        Candidate(methods, dict(zip(choices, values, strict=True)), along, given or None, sample)
         for sample in samples
         for values in product(*choices.values())
     ]
+    if given and len(made) > 1:
+        raise UsageError("one name cannot stand for several settings", hint="leave out `NAME::`")
     for candidate in made:
         candidate.stages()
     return made

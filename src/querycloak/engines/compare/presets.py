@@ -24,6 +24,11 @@ ATTACKS: Final = (
     "bayes-concept",
     "guess",
 )
+#: What no protection but new ids would give; some logs were published like this.
+_PSEUDONYMS: Final = (
+    "pseudonyms only::rules:labels=fresh:digits=no:emails=no:phones=no:cards=no:names=no"
+    ":max_words=100000:max_letters=100000000"
+)
 _PAPER_000: Final = ("link-random", "link-frequent", "link-profile")
 #: Measures that take no more than a moment each.
 MEASURED: Final = (
@@ -72,6 +77,7 @@ PRESETS: Final[dict[str, Preset]] = {
     "quick": Preset(
         "Every method with a few settings on at most 3,000 people, in a few minutes",
         (
+            _PSEUDONYMS,
             "rules",
             "swap:k=5,10,30",
             "cohort:k=5,10,30,100",
@@ -97,6 +103,7 @@ PRESETS: Final[dict[str, Preset]] = {
     "full": Preset(
         "Every method along its settings, all measures, three times, on at most 20,000 people",
         (
+            _PSEUDONYMS,
             "rules",
             "rules:labels=fresh",
             "swap:k=3,5,10,20,50,100",

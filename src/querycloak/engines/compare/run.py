@@ -86,12 +86,17 @@ def _document(
         "log": {name: value for name, value in about.as_dict().items() if name != "fingerprint"},
         "attacks": attacks,
         "measures": [{"name": name, "help": MEASURES.get(name).help} for name in plan.measures],
+        "methods": {name: _first_line(METHODS.get(name)) for name in METHODS.names() if name in used},
         "candidates": told,
         "half_the_people": [_short(one) for one in small],
         "not_run": [
             {"method": name, "why": "it was not asked for"} for name in METHODS.names() if name not in used
         ],
     }
+
+
+def _first_line(method: type) -> str:
+    return (method.__doc__ or "").strip().partition("\n")[0]
 
 
 def _short(one: dict[str, Any]) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def _top(comparison: Comparison) -> Html:
         (f"{len(comparison.candidates)}", f"settings of {len(methods)} methods"),
         (
             f"{len(data['attacks'])}",
-            f"attacks on each, {data['repeats']} run{'s' if data['repeats'] > 1 else ''}",
+            f"attacks tried, {data['repeats']} run{'s' if data['repeats'] > 1 else ''}",
         ),
         (data["preset"] or "own choice", f"plan; seed {data['seed']}, QueryCloak {data['version']}"),
     )
@@ -168,7 +168,10 @@ def _question(comparison: Comparison) -> Html:
     still = f"If at most {STOPS[START]:g} % may be linked by {WHO[ATTACKER]}, to keep {USE[AXIS]}:"
     how = (
         "Only settings whose upper end of the interval is within the limit count; of these, the one that "
-        "keeps most is named. The words are explained under “How to read this page”."
+        "keeps most is named. Shares are of records or of people, whichever the attack guesses. Attacks on "
+        "pairs (link-pairs) and on meanings (bayes-concept) answer other questions and do not "
+        "count as linked. "
+        "Attacks are a lower bound; the words are explained under “How to read this page”."
     )
     aside = "; ".join(f"{listed(names)} ({reason})" for reason, names in apart(comparison, "any"))
     without = (
@@ -261,7 +264,9 @@ def _box(place: int, line: Mapping[str, str]) -> Html:
 
 def _settings() -> Html:
     say = (
-        "One row for each setting; shares with their 95 % intervals. Press a head to sort by it. A dash "
+        "One row for each setting (the table scrolls); shares with their 95 % intervals. Press a "
+        "head to sort by "
+        "it. A dash "
         "means that the "
         "question does not arise; point at it for the reason. “Texts not unique” is about privacy: texts "
         "that only one "
@@ -279,16 +284,15 @@ def _settings() -> Html:
 def _about_promises() -> Html:
     return tag(
         "p",
-        "A method promises something about its release, and an audit checks that on the release itself. Some "
-        "methods "
-        "also state a bound for attackers. Each attack plays one of three games, which are the three tests "
-        "of European "
-        "data protection in other words: attribution is singling out, linkage is linkability, identification "
-        "is "
-        "inference. ",
+        "A method promises something about its release, and an audit checks that on the release itself: kept "
+        "means that it does what it says, not that it is safe. Some methods also state a bound "
+        "for attackers. "
+        "Each attack plays one of three games. They are near to the three questions of European authorities "
+        "(singling out, linkability, inference; Opinion 05/2014), and are not the legal tests. ",
         tag("b", "Holds"), " means that the interval reaches down to the bound, ",
         tag("b", "broken"), " that even its lower end is above, ",
-        tag("b", "no bound stated"), " that the method says nothing about this game.",
+        tag("b", "no bound stated"), " that the method says nothing about this game, ",
+        tag("b", "open by design"), " that the release itself keeps a person's records together.",
     )  # fmt: skip
 
 
@@ -296,11 +300,13 @@ def _about_people() -> Html:
     return tag(
         "p",
         "A share over all hides that some are easier to find than others. For each person one can ask how "
-        "many of her "
-        "records the best attack puts to her (or, where whole labels are guessed, whether hers is found: "
-        "then it is 0 or "
-        "100 %). The last two columns say how much that is, at least, for the worse-off half and for the "
-        "worst-off tenth. Nobody is named.",
+        "many of her records the best attack puts to her, or, where whole labels are guessed, "
+        "whether hers is "
+        "found (a fraction, if several labels fit equally well). The last two columns say how much "
+        "that is, at "
+        "least, for the worse-off half and for the worst-off tenth. The average is over records "
+        "where records "
+        "are guessed: so a few who search much may carry it. Nobody is named.",
     )
 
 

@@ -9,19 +9,19 @@ from typing import Any, Final, Literal
 from querycloak.report.comparison.figures import percent, with_interval
 from querycloak.report.comparison.result import Comparison
 
-Verdict = Literal["holds", "broken", "no bound stated", "not applicable"]
+Verdict = Literal["holds", "broken", "no bound stated", "not applicable", "open by design"]
 
 
 @dataclass(frozen=True)
 class Game:
-    """What an attacker tries to do, and which of the three tests of European data protection that is."""
+    """What an attacker tries to do, and the nearest of the three tests of European data protection."""
 
     name: str
     test: str
     question: str
 
 
-#: The three games are the three tests in other words.
+#: The three games, each with the test of Opinion 05/2014 that it is nearest to.
 GAMES: Final = (
     Game("attribution", "Singling out", "Whose record is this?"),
     Game("linkage", "Linkability", "Are these two records one person's?"),
@@ -31,7 +31,7 @@ GAMES: Final = (
 
 #: Why a game is no question where labels are like this.
 _NO_QUESTION: Final = {
-    "one person each": "a label is one person's, so it says already which records belong together",
+    "one person each": "a label is one person's: it says already which records belong together",
     "shared": "a label is a whole group's, so no record is one person's",
     "none": "records carry no label",
     "table": "a table of counts has no records",
@@ -73,6 +73,8 @@ def judge(candidate: Mapping[str, Any], game: str) -> Judged:
     played = {label: one for label, one in candidate["findings"].items() if one["game"] == game}
     tried = {label: one for label, one in played.items() if one["success"] is not None}
     name = candidate["name"]
+    if candidate["labels"] == "one person each" and game != "identification":
+        return Judged(name, game, "open by design", why=_NO_QUESTION["one person each"])
     if not tried:
         return Judged(name, game, "not applicable", why=_why_not(candidate, list(played.values())))
     best = max(tried, key=lambda label: tried[label]["success"])

@@ -36,6 +36,7 @@ _MARKS: Final = {
     "kept": "good",
     "broken": "bad",
     "no bound stated": "info",
+    "open by design": "warn",
     "not applicable": "info",
     "not checkable": "warn",
 }
@@ -50,7 +51,7 @@ def section(name: str, title: str, *content: Any) -> Html:
 def answers(comparison: Comparison) -> Html:
     """Answer for each limit, kind of attacker and use; and name what has no linked share apart."""
     parts = []
-    for attacker in ("release", "knowing"):
+    for attacker in ("release", "knowing", "any"):
         head = ["At most", *(f"To keep {USE[use]}" for use in KEEP)]
         rows = [
             [
@@ -111,7 +112,7 @@ def _row(one: Mapping[str, Any], width: int) -> Html:
     for attacker in ("release", "knowing"):
         found = one["linked"][attacker]
         why = found["attack"] if found else why_not_linked(one)
-        cells.append(_number(found and found["success"], _stacked(found), why))
+        cells.append(_number(found and found["success"], _stacked(one, found), why))
     for axis in AXES.values():
         share = kept(one, axis)
         cells.append(_number(share and share[0], kept_text(share), "" if share else why_not_kept(one, axis)))
@@ -127,12 +128,11 @@ def _number(value: float | None, content: Any, why: str = "") -> Html:
     )
 
 
-def _stacked(found: Mapping[str, Any] | None) -> Any:
+def _stacked(one: Mapping[str, Any], found: Mapping[str, Any] | None) -> Any:
     if found is None:
         return "–"
-    return Html(
-        f"{percent(found['success'])}<br>{tag('span', span(found['low'], found['high']), class_='soft')}"
-    )
+    under = f"{span(found['low'], found['high'])} of {unit_of(one, found['attack'])}"
+    return Html(f"{percent(found['success'])}<br>{tag('span', under, class_='soft')}")
 
 
 def promises(comparison: Comparison) -> Html:
@@ -167,6 +167,7 @@ def methods(comparison: Comparison) -> Html:
             tag(
                 "article",
                 tag("h3", method),
+                tag("p", text(comparison.data.get("methods", {}).get(method, ""))),
                 tag("p", tag("strong", "Keeps: "), left)
                 if left
                 else tag(
@@ -322,10 +323,23 @@ GLOSSARY: Final = (
     ),
     (
         "Singling out, linkability, inference",
-        "The three tests by which European data protection asks "
-        "whether data are anonymous. Here each is a game that an attack plays: whose record is this "
-        "(attribution); are these two records one person's (linkage; 50 % is chance); which label is "
-        "somebody's whom I know (identification).",
+        "The names of the three questions that European authorities put to anonymised data (Article 29 "
+        "Working Party, Opinion 05/2014). Here each stands for the game that is nearest to it, "
+        "and is not the "
+        "legal test: whose record is this (attribution); are these two records one person's "
+        "(linkage; 50 % is "
+        "chance); which label is somebody's whom I know, and so what else did she ask (identification). "
+        "Whether attributes of people can be guessed was not tried.",
+    ),
+    (
+        "Open by design",
+        "The release keeps all records of a person, or of a session, together under one label. An attacker "
+        "need not link them; whose they are is the question of identification.",
+    ),
+    (
+        "Quick, full, seed",
+        "Plans that come ready-made, and the number that all draws start from: the same plan, log and seed "
+        "give the same numbers.",
     ),
     ("Audit", "After each release, the promise that its method made is checked on the release itself."),
     ("Kept", "How much of one use of the log is left, from 0 to 100 %. The table's heads say of what."),

@@ -86,18 +86,20 @@ def choose(comparison: Comparison, limit: float, use: str, attacker: str) -> Cho
         return Choice(limit, use, attacker, None, headline, reason)
     ranked = sorted(valued, key=lambda pair: (-pair[0], pair[1]["linked"][attacker]["success"]))
     best = ranked[0][1]
-    more = _more(comparison, best, best["linked"][attacker]["attack"])
-    return Choice(limit, use, attacker, best, f"Use {best['name']}", _reason(ranked, use, attacker), more)
+    more = _more(comparison, best, attacker)
+    measured = sum(one["linked"][attacker] is not None for one in comparison.worked)
+    reason = _reason(ranked, use, attacker, measured)
+    return Choice(limit, use, attacker, best, f"Of those tried, {best['name']}", reason, more)
 
 
-def _reason(ranked: Sequence[tuple[float, dict[str, Any]]], use: str, attacker: str) -> str:
+def _reason(ranked: Sequence[tuple[float, dict[str, Any]]], use: str, attacker: str, measured: int) -> str:
     value, best = ranked[0]
     found = best["linked"][attacker]
     among = (
         "the only setting within the limit"
         if len(ranked) == 1
         else f"the most of {len(ranked)} settings within the limit"
-    )
+    ) + f" ({measured} can be measured on this question)"
     text = (
         f"it keeps {percent(value)} of the {USE[use]}, {among}; the best attack ({found['attack']}) links "
         f"{percent(found['success'])} of {unit_of(best, found['attack'])} "
@@ -111,10 +113,41 @@ def _reason(ranked: Sequence[tuple[float, dict[str, Any]]], use: str, attacker: 
     return text
 
 
-def _more(comparison: Comparison, best: Mapping[str, Any], attack: str) -> str:
-    promised = "; ".join(promise["words"] for promise in best["promises"])
+def _more(comparison: Comparison, best: Mapping[str, Any], attacker: str) -> str:
+    """Say what a release like this still gives away, what its methods do, and what the best attack does."""
+    attack = best["linked"][attacker]["attack"]
+    about = comparison.data.get("methods", {})
+    does = " ".join(about[method] for method in best["methods"] if method in about)
     summary = next((one["summary"] for one in comparison.data["attacks"] if one["label"] == attack), "")
-    return f"What it promises: {promised}. What {attack} does: {summary}"
+    parts = [f"But: {'; '.join(but)}." if (but := _but(comparison, best, attacker)) else ""]
+    parts += [f"What it does: {does}" if does else "", f"What {attack} does: {summary}" if summary else ""]
+    return " ".join(part for part in parts if part).replace("`", "")
+
+
+def _but(comparison: Comparison, best: Mapping[str, Any], attacker: str) -> list[str]:
+    """Say what a reader of the answer alone would miss."""
+    said = []
+    worst = best["linked"]["any"]
+    if worst and worst["attack"] != best["linked"][attacker]["attack"]:
+        said.append(
+            f"{percent(worst['success'])} ({span(worst['low'], worst['high'])}) of "
+            f"{unit_of(best, worst['attack'])} for somebody who knows more ({worst['attack']})"
+        )
+    for label, one in best["findings"].items():
+        if one["game"] == "linkage" and one["success"] is not None:
+            said.append(
+                f"{label} tells for {percent(one['success'])} of pairs whether one person wrote "
+                f"both (50 % is "
+                "chance; this is not counted as linked)"
+            )
+    rare = best["measures"].get("unique_texts", {}).get("value")
+    if rare:
+        said.append(f"{percent(rare)} of its texts were typed by one person only, and may name her")
+    log = comparison.data["log"]
+    if log["sampled"]:
+        said.append(f"measured on {log['people']:,} of {log['of_people']:,} people, see “What size does”")
+    leaves = [line for promise in best["promises"] for line in promise["does_not_protect_against"]]
+    return [*said, *(f"it does not protect against {line}" for line in leaves[:1])]
 
 
 def _none(
