@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import time
@@ -27,6 +28,7 @@ from querycloak.service.kafka.shared import KafkaLanes
 from querycloak.service.kafka.transactions import Fenced, Stale
 from querycloak.service.outlets.profiles import open_store
 from querycloak.service.settings import setup
+from querycloak.service.watch.metrics import Metrics
 from querycloak.testing.servers.process import wait_until
 from querycloak.testing.topics import Sent, Topics
 from tests.service.sharing import GOOD, Sharing, is_ready, make_topic
@@ -225,7 +227,7 @@ def holding(sharing: Sharing, kafka) -> list[int]:
     return found
 
 
-def test_lanes_that_do_not_answer_are_told_and_asked_only_once(kafka, monkeypatch):
+def test_lanes_that_do_not_answer_are_told_and_asked_again_in_full(kafka, monkeypatch):
     topics, lanes = Topics(kafka), make_topic(kafka, 3, **GOOD)
     place = address.parse(topics.url(lanes))
     board, elsewhere = Board(place, 2, CIPHER), Board(place, 2, CIPHER)
@@ -236,15 +238,18 @@ def test_lanes_that_do_not_answer_are_told_and_asked_only_once(kafka, monkeypatc
             board.ask("erasure", {"user": "u"}, 0.3)
     with pytest.raises(Unavailable):
         board.ask("export", {"user": "u"}, 0.3)  # nobody waits for it any more: it is taken back
-    wait_until(lambda: len(elsewhere.requests()) == 1, "one request is left")
-    (asked,) = elsewhere.requests()
-    assert (asked.kind, asked.facts) == ("erasure", {"user": "u"})
+    wait_until(lambda: len(elsewhere.requests()) == 2, "two requests are left")
+    first, second = elsewhere.requests()
+    assert (first.kind, first.facts) == ("erasure", {"user": "u", "since": []})
+    assert (second.kind, second.facts) == ("erasure", {"user": "u", "since": [first.id]})
     with ThreadPoolExecutor() as pool:
         waiting = [pool.submit(one.ask, "erasure", {"user": "u"}, 30) for one in (board, elsewhere)]
         wait_until(lambda: bool(board._waiting and elsewhere._waiting), "both wait")
-        for lane in range(2):
-            name = answer_name(asked.id, lane)
-            elsewhere._write(elsewhere._pieces.cut(name, packed({"held": lane})))
+        wait_until(lambda: len(elsewhere.requests()) == 4, "each asks for itself")
+        for asked in elsewhere.requests():
+            for lane in range(2):
+                name = answer_name(asked.id, lane)
+                elsewhere._write(elsewhere._pieces.cut(name, packed({"held": lane})))
         assert [one.result() for one in waiting] == [{0: {"held": 0}, 1: {"held": 1}}] * 2
     wait_until(lambda: not board.requests() and not board._found, "nothing is left")
     assert board.next_epoch() == 1
@@ -283,13 +288,45 @@ def test_what_was_done_and_not_answered_is_answered_by_the_next_owner(sharing, m
         with pytest.raises(Unavailable, match="2 of 2 lanes have not answered"):
             service._board.ask("erasure", {"user": "planted-user"}, 2)
         service.stop()
+    later = record | {"query": "planted since then"}
+    sharing.topics.write(sharing.source, [Sent(0, sharing.sent[0].stamp, json.dumps(later).encode())])
     service = in_process(sharing)
     service.open()
     service.start()
-    assert service.erase("planted-user") == {"held": 1, "released": 0, "dropped": 1}
-    assert list(service.worker.lanes[0].stream.strangers.erased.values()) == [1]
+    wait_until(lambda: service.status()["held"] == 1, "what she asked since then waits")
+    assert service.erase("planted-user") == {"held": 2, "released": 0, "dropped": 2}
+    assert list(service.worker.lanes[0].stream.strangers.erased.values()) == [2]  # each request once
+    assert service.export("planted-user")["held"] == []
     assert service.erase("planted-user") == {"held": 0, "released": 0, "dropped": 0}
     service.stop()
+
+
+def test_a_lane_that_cannot_be_loaded_is_parked_and_the_others_go_on(sharing, caplog, monkeypatch):
+    """Another program committed for partition 1: its messages stay where they are, partition 0 is read."""
+    monkeypatch.setattr(logging.getLogger("querycloak.service"), "propagate", True)
+    source = address.parse(sharing.topics.url(sharing.source, group=sharing.source))
+    foreign = client.library().TopicPartition(source.topic, 1, 0, "of another program")
+    asking = client.consumer(source)
+    asking.commit(offsets=[foreign], asynchronous=False)
+    sharing.write(0, 1)
+    mine = [one for one in sharing.sent if one.partition == 0]
+    service = in_process(sharing)
+    service.open()
+    service.start()
+    wait_until(lambda: service.status()["accepted"] == len(mine), "lane 0 is read")
+    assert service.parked == (1,)
+    assert service.over is None
+    assert service.trouble().startswith("lane 1 is parked: the group's offsets were committed by another")
+    assert b"querycloak_lanes_parked 1.0" in Metrics(service.watch).text()
+    with pytest.raises(Unavailable, match="1 of 2 lanes have not answered"):
+        service._board.ask("erasure", {"user": "nobody"}, 3)
+    service.stop()
+    after = asking.committed([foreign], 30)[0]
+    asking.close()
+    assert (after.offset, after.metadata) == (0, "of another program")
+    assert len([one for one in caplog.records if "parked" in str(one.msg)]) == 1
+    found = sharing.topics.read(sharing.sink, 2)
+    assert (found[0], found[1]) == (sharing.wanted[0], [])
 
 
 def test_a_lane_to_which_nothing_comes_is_kept_anew_now_and_then(sharing, monkeypatch):

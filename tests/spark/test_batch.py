@@ -7,6 +7,7 @@ import stat
 import warnings
 from datetime import UTC, datetime
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -15,8 +16,8 @@ from querycloak import keys
 from querycloak.cli import main
 from querycloak.dictionary import Texts
 from querycloak.engines.pipeline import Stage
-from querycloak.engines.spark import batch
-from querycloak.errors import DataError, ParameterError, QueryCloakError, Refused
+from querycloak.engines.spark import batch, order
+from querycloak.errors import DataError, ParameterError, QueryCloakError, Refused, UsageError
 from querycloak.io import reasons
 from querycloak.log import Batch
 from querycloak.registry import METHODS
@@ -126,6 +127,79 @@ def test_rows_that_nothing_numbers_are_refused(spark):
 def test_two_rows_of_one_number_are_refused(table):
     with pytest.raises(DataError, match="two with the same"):
         qc.spark.protect(table.union(table.limit(1)), "cohort")
+
+
+def test_rows_that_explode_or_a_join_made_of_one_are_refused(spark, log, tmp_path):
+    """Those of a Parquet file are numbered by it: copies of a row have its number, and its draws."""
+    from pyspark.sql import functions as F
+
+    log.frame.drop("row").head(50).write_parquet(tmp_path / "bare.parquet")
+    bare = spark.read.parquet(str(tmp_path / "bare.parquet"))
+    more = F.explode(F.array("query", F.concat("query", F.lit(" b"))))
+    for doubled in (bare.withColumn("query", more), bare.crossJoin(spark.range(2))):
+        with pytest.raises(DataError, match="two with the same"):
+            qc.spark.protect(doubled, "rules", seed=3)
+
+
+NOTES = ("_note", "_head", "a `note", "kept_1")
+
+
+def test_kept_columns_keep_their_names_and_values(spark, log, tmp_path):
+    def noted(frame, row):
+        return frame.with_columns((pl.lit(name) + pl.col(row).cast(pl.String)).alias(name) for name in NOTES)
+
+    few = log.with_frame(log.frame.head(80))
+    noted(few.frame, "row").write_parquet(tmp_path / "noted.parquet")
+    table = spark.read.parquet(str(tmp_path / "noted.parquet"))
+    expected = noted(local(few, ["rules"], {}), "original_row")
+    assert expected.height
+    assert on_spark(table, ["rules"], {}, expected, keep=list(NOTES)).equals(expected)
+
+
+def test_columns_that_spark_would_take_for_one_are_refused(spark, log):
+    few = spark.sql("SELECT 0L, 'u', 'q', 'a', 'b'")
+    with pytest.raises(UsageError, match="`note` and `Note` differ only in case"):
+        qc.spark.protect(few.toDF("row", "user", "query", "note", "Note"), "rules", keep=["note", "Note"])
+    with pytest.raises(UsageError, match="`note` and `Note` differ only in case"):
+        qc.spark.protect(few.toDF("row", "user", "query", "note", "Note"), "rules", keep=["note"])
+    with pytest.raises(UsageError, match="`row` and `Row`"):
+        qc.spark.protect(few.toDF("row", "user", "query", "Row", "y"), "rules", keep=["Row"])
+    with pytest.raises(UsageError, match="called `_bad` cannot be kept"):
+        qc.spark.protect(few.toDF("row", "user", "query", "_bad", "y"), "rules", keep=["_bad"])
+    stream = (
+        spark.readStream.format("rate")
+        .load()
+        .selectExpr("value AS row", "'u' AS user", "'q' AS query", "1 AS _x")
+    )
+    with pytest.raises(UsageError, match="called `_x` cannot be kept"):
+        qc.spark.protect_stream(stream, "rules", seed=1, keep=["_x"])
+
+
+def test_bytes_that_are_no_text_are_a_bad_row(spark):
+    log = spark.sql(
+        "SELECT row, 'u' AS user, CAST(query AS string) AS query, CAST(note AS string) AS note FROM"
+        " VALUES (0L, X'ff41', X'78'), (1L, X'66', X'c3'), (2L, X'66', X'79') AS given(row, query, note)"
+    )
+    with pytest.warns(qc.spark.SkippedRows, match=r"^2 bad rows were left out: not UTF-8 \(2\)$"):
+        found = qc.spark.protect(log, "rules", seed=3, keep=["note"])
+    assert [(row["query"], row["note"]) for row in found.collect()] == [("f", "y")]
+
+
+def test_slices_have_about_the_size_that_is_wanted(spark):
+    from pyspark.sql import functions as F
+
+    rows, size = 40_000, 100
+    moment = F.xxhash64("id").bitwiseAND(F.lit((1 << 50) - 1)).alias("_moment")
+    found = order.cut(spark.range(rows).select(moment), rows, size)
+    sizes = np.diff([*found.before, rows])
+    assert sizes.sum() == rows
+    assert sizes.max() <= 1.5 * size
+
+
+@pytest.mark.parametrize("rows", [10**6, 10**8, 3 * 10**9])
+def test_quantiles_are_as_exact_as_slices_need(rows):
+    assert order.error(rows, order.SLICE) * rows <= order.SLICE / 8 + 1
+    assert order.error(10**12, order.SLICE) == 1e-5  # what Spark keeps for it stays small
 
 
 def test_bad_rows_are_those_that_a_file_would_have(spark, tmp_path):
@@ -257,6 +331,22 @@ def test_the_files_are_the_same_to_the_last_byte(how, file, tmp_path, spark):
     assert sorted(p.name for p in b.iterdir()) == sorted(p.name for p in a.iterdir()), (
         "nothing is left behind"
     )
+
+
+def test_a_file_with_columns_to_keep(tmp_path, spark, capsys):
+    lines = [f"u{n},red shoes,2024-01-01T00:00:{n:02},n{n},N{n}" for n in range(10)]
+    log = tmp_path / "log.csv"
+    how = ["-m", "rules", "--seed", 3, "--quiet", "--master", "local[2]"]
+    log.write_text("\n".join(["user,query,time,_note,other", *lines]) + "\n")
+    for engine in ("local", "spark"):
+        out = tmp_path / f"{engine}.csv"
+        assert run("protect", log, *how, "--keep", "_note", "-o", out, "--engine", engine) == 0
+    assert (tmp_path / "local.csv").read_bytes() == (tmp_path / "spark.csv").read_bytes()
+    assert "n7" in (tmp_path / "spark.csv").read_text()
+    log.write_text("\n".join(["user,query,time,note,Note", *lines]) + "\n")
+    both = ["--keep", "note", "--keep", "Note"]
+    assert run("protect", log, *how, *both, "-o", tmp_path / "x.csv", "--engine", "spark") == 2
+    assert "`note` and `Note` differ only in case" in capsys.readouterr().err
 
 
 def test_a_book_goes_on_with_either_engine(file, tmp_path, spark, monkeypatch):

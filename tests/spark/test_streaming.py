@@ -45,7 +45,8 @@ def folder(log, tmp_path_factory):
 def run(spark, records, place, methods, settings, out="out", **options):
     """Run a query over all that is there; give what it wrote, as Spark's readers see it."""
     released = protect_stream(records, *methods, lanes=3, seed=SEED, **options, **settings)
-    query = write_files(released, str(place / out), str(place / "checkpoint"), partitions=2, trigger=NOW)
+    checkpoint = (place / "checkpoint").as_uri()  # of this machine, so it is made private all the same
+    query = write_files(released, str(place / out), checkpoint, partitions=2, trigger=NOW)
     assert query.awaitTermination(240)
     return collected(spark.read.parquet(str(place / out)))
 
@@ -84,21 +85,37 @@ def test_a_stopped_stream_can_be_ended(spark, log, folder, tmp_path):
 
 
 def test_a_batch_that_is_done_again_is_written_once(spark, log, folder, tmp_path):
-    """As after a crash between the sink's own note of a batch and Spark's."""
+    """As after a crash between the sink's own note of a batch and Spark's; to end it before is refused."""
     methods, settings = ["swap"], {"k": 3}
     first = run(spark, source(spark, folder), tmp_path, methods, settings)
     for name in ("2", ".2.crc"):
         (tmp_path / "checkpoint" / "commits" / name).unlink()
+    with pytest.raises(Refused, match="stopped within micro-batch 2: what that released may be written"):
+        finish_stream(source(spark, folder), str(tmp_path / "checkpoint"), "swap", lanes=3, seed=SEED, k=3)
     again = run(spark, source(spark, folder), tmp_path, methods, settings)
     assert same(first, again)
 
 
-def test_another_secret_or_setting_does_not_carry_on(spark, folder, tmp_path):
-    run(spark, source(spark, folder), tmp_path, ["swap"], {"k": 3})
-    (tmp_path / "checkpoint" / "commits" / "2").unlink()
-    (tmp_path / "checkpoint" / "commits" / ".2.crc").unlink()
-    with pytest.raises(Exception, match="written with other methods, settings, columns, lanes, or another"):
-        run(spark, source(spark, folder), tmp_path, ["swap"], {"k": 4}, out="elsewhere")
+def test_a_checkpoint_goes_on_only_with_what_it_was_begun_with(spark, folder, tmp_path):
+    """All of it is told before a query starts, so also where no lane of the next micro-batch has a state."""
+    run(spark, source(spark, folder), tmp_path, ["rules"], {})
+
+    def start(checkpoint="checkpoint", partitions=2, seed=SEED, lanes=3, **settings):
+        released = protect_stream(source(spark, folder), "rules", lanes=lanes, seed=seed, **settings)
+        released = released.filter("query != ''").select("query", "user")  # whatever is done to it since
+        write_files(released, str(tmp_path / "out"), str(tmp_path / checkpoint), partitions=partitions)
+
+    for other in ({"seed": SEED + 1}, {"digits": False}, {"lanes": 4}):
+        with pytest.raises(Refused, match="other methods, settings, columns, lanes, or another secret"):
+            start(**other)
+    with pytest.raises(Refused, match="begun with `partitions=2`, and now it is `3`"):
+        start(partitions=3)
+    with pytest.raises(Refused, match="a query with another checkpoint wrote"):
+        start("new")
+    (tmp_path / "checkpoint" / "querycloak.json").unlink()
+    with pytest.raises(Refused, match="begun by another program"):
+        start()
+    assert not spark.streams.active
 
 
 def test_bad_records_are_counted(spark, log, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from contextlib import closing
 
 import polars as pl
 import pytest
@@ -13,10 +14,19 @@ pytest.importorskip("pyspark")
 pytest.importorskip("confluent_kafka")
 
 from confluent_kafka import Consumer, Producer
+from pyspark.sql import functions
 
 from querycloak.engines.spark.finishing import stream_counts
 from querycloak.engines.spark.streaming import protect_stream
-from querycloak.engines.spark.streaming_kafka import OFFSET_BITS, from_kafka, write_kafka
+from querycloak.engines.spark.streaming_kafka import (
+    OFFSET_BITS,
+    PARTITION_BITS,
+    _Share,
+    _Target,
+    from_kafka,
+    write_kafka,
+)
+from querycloak.errors import Refused, UsageError
 from tests.spark import stream_child
 from tests.spark.streams import SEED, Child, expected, made_up, same
 
@@ -75,9 +85,9 @@ def messages(spark, kafka, topic: str, each: int = 300):
     return reader.option("maxOffsetsPerTrigger", each).load()
 
 
-def run(spark, kafka, log, place, name: str, **options) -> None:
+def run(spark, kafka, log, place, name: str, ids=True, **options) -> None:
     records = from_kafka(messages(spark, kafka, f"{name}-in"))
-    released = protect_stream(records, *METHODS, lanes=3, seed=SEED, ids=True, **SETTINGS)
+    released = protect_stream(records, *METHODS, lanes=3, seed=SEED, ids=ids, **SETTINGS)
     options = {"writers": 2, "partitions": 2, "trigger": NOW} | options
     query = write_kafka(released, kafka.bootstrap, f"{name}-out", str(place / "checkpoint"), **options)
     assert query.awaitTermination(240)
@@ -90,6 +100,44 @@ def test_messages_get_numbers_that_stay_theirs(spark, kafka, log):
     found = {row["row"]: row["query"] for row in from_kafka(table).collect()}
     queries = log["query"].to_list()
     assert found == {(at % 3 << OFFSET_BITS) + at // 3: queries[at] for at in range(30)}
+
+
+def test_times_are_read_as_everywhere_and_topics_count(spark, tmp_path):
+    """Whatever zone the session is in: without a zone UTC, numbers since 1970, and no time of today."""
+    written = ['"2024-01-01 00:00:00"', "1704067200", '"1704067200000"', '"2024-01-01T01:00:00+01:00"']
+    wrong = ['"12:30:00"', '"2024-01"', "null", '"soon"']
+    values = [f'{{"user": "a", "query": "q", "time": {text}}}'.encode() for text in (*written, *wrong)]
+    data = [(topic, 5, at, value) for at, value in enumerate(values) for topic in "ab"]
+    kinds = {"topic": pl.String, "partition": pl.Int32, "offset": pl.Int64, "value": pl.Binary}
+    pl.DataFrame([*data, ("c", 0, 0, b"{}")], kinds, orient="row").write_parquet(
+        tmp_path / "messages.parquet"
+    )
+    table = spark.read.parquet(str(tmp_path / "messages.parquet"))
+    micros = functions.unix_micros("time").alias("micros")
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        found = from_kafka(table, topics=["a", "b"]).select("row", micros).collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert [row["micros"] for row in found[0:-1:2]] == [1704067200 * 10**6] * 4 + [None] * 4
+    first = (5 << OFFSET_BITS) + (1 << OFFSET_BITS + PARTITION_BITS)
+    assert [row["row"] for row in found[1:-1:2]] == [first + at for at in range(8)]
+    assert len({row["row"] for row in found}) == 17
+    assert found[-1]["row"] is None, "a topic without a place: this stops a query"
+
+
+@pytest.mark.parametrize(
+    "which", [{"subscribe": "a,b"}, {"subscribePattern": "a.*"}, {"assign": '{"a": [0], "b": [0]}'}]
+)
+def test_several_topics_must_be_named(which, spark, kafka):
+    stream = spark.readStream.format("kafka").option("kafka.bootstrap.servers", kafka.bootstrap)
+    several = stream.options(**which).load().filter("partition = 0")
+    with pytest.raises(UsageError, match="of several topics"):
+        from_kafka(several)
+    assert from_kafka(several, topics=["a", "b"]).columns[:2] == ["row", "user"]
+    with pytest.raises(UsageError, match="`topics` must be different"):
+        from_kafka(several, topics=["a", "a"])
 
 
 def test_a_batch_that_is_done_again_is_not_sent_again(spark, kafka, log, tmp_path):
@@ -112,8 +160,18 @@ def test_a_batch_that_is_done_again_is_not_sent_again(spark, kafka, log, tmp_pat
     assert stream_counts(spark, str(tmp_path / "checkpoint"))[0]["reasons"]["no user"] == 1
     (tmp_path / "checkpoint" / "commits" / f"{last}").unlink()
     (tmp_path / "checkpoint" / "commits" / f".{last}.crc").unlink()
-    with pytest.raises(Exception, match="began with 2 writers"):
+    with pytest.raises(Refused, match="begun with `writers=2`, and now it is `3`"):
         run(spark, kafka, log, tmp_path, "again", writers=3)
+    with pytest.raises(Refused, match=r"begun with `columns=user string, .*, id string`, and now it is"):
+        run(spark, kafka, log, tmp_path, "again", ids=False)
+    assert committed(kafka, "again-out").height == before.height
+    query = json.loads((tmp_path / "checkpoint" / "metadata").read_text())["id"]
+    target = _Target("again-out", 3, {"bootstrap.servers": kafka.bootstrap})
+    with (
+        closing(_Share(target, f"querycloak-{query}-0")) as share,
+        pytest.raises(UsageError, match="began with 2 writers"),
+    ):
+        share.next_batch()
 
 
 @pytest.mark.timeout(900)

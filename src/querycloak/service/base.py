@@ -24,6 +24,11 @@ class Base:
         self._listeners: list[Callable[[], None]] = []
         self._seen: list[Callable[[Output], None]] = []
 
+    @property
+    def parked(self) -> tuple[int, ...]:
+        """The lanes that are this service's and cannot be loaded; one with a single journal has none."""
+        return ()
+
     def _secret(self) -> bytes:
         seed, file = self.setup.seed, self.settings.secret_file
         if seed is not None and file:

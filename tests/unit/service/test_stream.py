@@ -30,6 +30,7 @@ METHODS = [
     (["rules", "cohort"], {"k": "3"}),
     (["frequent-only"], {"k": "2"}),
     (["z-anonymity"], {"z": "2"}),
+    (["rules", "short-sessions"], {"k": "2", "rare": "terms", "days": "2"}),
 ]
 
 

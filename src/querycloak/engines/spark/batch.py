@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -85,8 +85,7 @@ def cleaned(log: DataFrame, mapping: Mapping[str, str], keep: Sequence[str], str
     from pyspark.sql import functions as F
 
     known = rows.canonical(log, mapping, keep)
-    if "row" in log.columns:
-        rows.check_numbers(known)
+    rows.check_numbers(known)  # also those of a Parquet file: a join or `explode` doubles them
     bad = {reason: count for reason, count in rows.left_out(known).items() if reason}
     if bad:
         told = ", ".join(f"{reason} ({count:,})" for reason, count in sorted(bad.items()))
@@ -126,6 +125,8 @@ class Run:
     result: DataFrame
     #: What is told already, where rows come from no workers of ours.
     reports: tuple[bytes, ...] = ()
+    #: What columns that are passed through were called; here they go by other names.
+    given: Mapping[str, str] = field(default_factory=dict)
 
     def released(self, truth: bool = False) -> DataFrame:
         """Give the released rows, or the table; with the truth about each row, if that is asked for."""
@@ -135,14 +136,14 @@ class Run:
         if self.plan.whole().table:
             return records.select(worker.table_columns(self.plan))
         told = [n for n in self.result.columns if n.startswith(TRUTH)] if truth else []
-        shown = [_as_time(name) for name in self.plan.columns]
+        shown = [_shown(name).alias(self.given.get(name, name)) for name in self.plan.columns]
         return records.select(*shown, *(F.col(name).alias(name.removeprefix(TRUTH)) for name in told))
 
 
-def _as_time(name: str) -> Column:
+def _shown(name: str) -> Column:
     from pyspark.sql import functions as F
 
-    return F.timestamp_micros("time").alias("time") if name == "time" else F.col(f"`{name}`")
+    return F.timestamp_micros("time") if name == "time" else F.col(name)
 
 
 def start(
@@ -160,9 +161,10 @@ def start(
 
     distributable(stages, key)
     check_columns(list(stages), log.columns)
+    log, given = rows.neutral(log)
     columns = rows.of_log(log.columns)
     if stages[0].method in _OWN_FORM:
-        return _in_its_own_form(stages[0], key, log, columns, progress)
+        return replace(_in_its_own_form(stages[0], key, log, columns, progress), given=given)
     log = _with_moments(log, key)
     count = log.count()
     cores = log.sparkSession.sparkContext.defaultParallelism
@@ -180,7 +182,7 @@ def start(
         work = partial(_work, plan, place, schema)
         current = split.sortWithinPartitions(*sorting).mapInArrow(work, schema)
         sorting = ORDER
-    return Run(plan, current)
+    return Run(plan, current, given=given)
 
 
 def _in_its_own_form(

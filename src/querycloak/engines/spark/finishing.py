@@ -8,13 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from querycloak.engines.spark.checkpoint import Folder, check_settled
+from querycloak.engines.spark.faults import told_plainly
 from querycloak.engines.spark.session import check
 from querycloak.engines.spark.streaming import log_of, plan_of
 from querycloak.engines.spark.worker import Plan
 from querycloak.errors import DataError, Refused
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 
 def stream_counts(spark: SparkSession, checkpoint: str) -> list[dict[str, Any]]:
@@ -25,11 +27,10 @@ def stream_counts(spark: SparkSession, checkpoint: str) -> list[dict[str, Any]]:
     check()
     found: dict[int, Counter[str]] = {}
     reasons: dict[int, Counter[str]] = {}
-    for operator in _operators(spark, checkpoint):
-        for row in _state(spark, checkpoint, operator, "head").select("value.*").collect():
-            counts = {name: int(row[name]) for name in ("accepted", "released", "held")}
-            found.setdefault(row["place"], Counter()).update(counts)
-            reasons.setdefault(row["place"], Counter()).update(json.loads(row["dropped"]))
+    for _, row in _heads(spark, checkpoint):
+        counts = {name: int(row[name]) for name in ("accepted", "released", "held")}
+        found.setdefault(row["place"], Counter()).update(counts)
+        reasons.setdefault(row["place"], Counter()).update(json.loads(row["dropped"]))
     return [
         {**counts, "dropped": _lost(counts), "reasons": dict(reasons[place])}
         for place, counts in sorted(found.items())
@@ -56,7 +57,8 @@ def finish_stream(
     """Give the records that the end of a stopped stream sets free, as a table; all others are dropped.
 
     The arguments are those of `protect_stream`. The checkpoint stays as it is: a query that carried on from
-    it afterwards would release the same records again, so do not start it any more.
+    it afterwards would release the same records again, so do not start it any more. A checkpoint whose last
+    micro-batch was cut short is refused: the sink may have it, and the state that is read has not.
     """
     check()
     from querycloak.engines.spark.operators import spelled_out
@@ -65,18 +67,13 @@ def finish_stream(
     plan = plan_of(methods, log.columns, lanes, seed, secret_file, source, settings)
     last = _the_one_that_holds(plan)
     spark = records.sparkSession
-    heads = {
-        row["place"]: (operator, bytes(row["mark"]))
-        for operator in _operators(spark, checkpoint)
-        for row in _state(spark, checkpoint, operator, "head").select("value.*").limit(1).collect()
-    }
-    if last not in heads:
+    check_settled(Folder(spark, checkpoint))
+    operators = {row["place"]: operator for operator, row in _heads(spark, checkpoint, plan)}
+    if last not in operators:
         raise DataError("the checkpoint holds no records", hint="is it that of a query that has run?")
-    from querycloak.engines.spark.state import check_mark
-
-    operator, mark = heads[last]
-    check_mark(plan, mark)
-    entries = _state(spark, checkpoint, operator, "journal").select("key.lane", "list_element.*")
+    entries = _state(spark, checkpoint, operators[last], "journal").select(
+        "key.lane", "user_map_key.*", "user_map_value.*"
+    )
 
     def closed(lane: Any) -> Any:  # Spark takes no other kind of callable here
         return _closed(plan, last, lane)
@@ -102,10 +99,25 @@ def _closed(plan: Plan, place: int, entries: Any) -> Any:
 
     from querycloak.engines.spark.state import dealt, rebuilt
 
-    lane = rebuilt(plan, place, sorted(entries.to_pylist(), key=lambda entry: int(entry["number"])))
-    parts = dealt(plan, place, lane.close())
+    parts = dealt(plan, place, rebuilt(plan, place, entries.to_pylist()).close())
     numbers, payloads = [number for number, _ in parts], [payload for _, payload in parts]
     return pa.table({"lane": pa.array(numbers, pa.int32()), "payload": pa.array(payloads, pa.binary())})
+
+
+def _heads(spark: SparkSession, checkpoint: str, plan: Plan | None = None) -> list[tuple[int, Row]]:
+    """Read what is kept of each lane, with the number of its operator; of a plan, if one is named."""
+    from querycloak.engines.spark.state import check_mark
+
+    with told_plainly():
+        found = [
+            (operator, row)
+            for operator in _operators(spark, checkpoint)
+            for row in _state(spark, checkpoint, operator, "head").select("value.*").collect()
+        ]
+    for _, row in found:
+        if plan is not None:
+            check_mark(plan, bytes(row["mark"]))
+    return found
 
 
 def _operators(spark: SparkSession, checkpoint: str) -> Iterable[int]:

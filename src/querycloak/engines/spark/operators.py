@@ -7,8 +7,9 @@ from functools import partial
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import StringType, StructField, StructType
 
+from querycloak.engines.spark.checkpoint import MARKED
 from querycloak.engines.spark.packing import PACKED, put_in_lanes, spell_out, told_by
-from querycloak.engines.spark.state import Lanes
+from querycloak.engines.spark.state import Lanes, mark_of
 from querycloak.engines.spark.worker import Plan
 
 
@@ -22,7 +23,8 @@ def stream(log: DataFrame, plan: Plan, ids: bool) -> DataFrame:
         packed = packed.groupBy("lane").transformWithState(
             Lanes(plan, place), PACKED, outputMode="Append", timeMode="None"
         )
-    return spelled_out(packed.repartition("lane"), log.schema, plan, ids)
+    marked = packed.repartition("lane").alias(MARKED + mark_of(plan).hex())
+    return spelled_out(marked, log.schema, plan, ids)
 
 
 def spelled_out(packed: DataFrame, schema: StructType, plan: Plan, ids: bool) -> DataFrame:

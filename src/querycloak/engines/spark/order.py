@@ -1,7 +1,8 @@
 """Gives each row its place in the whole log, by time: what one machine knows by having read it in order.
 
 Rows are cut into slices of time, a slice for each worker's turn. A slice begins after as many rows as all
-earlier ones have, which one count tells.
+earlier ones have, which one count tells. Rows of one moment are never cut apart: their order goes by their
+numbers, and the rows of a search may have any of them.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
 
 #: Rows of a slice, about; a worker has one slice in memory at a time.
 SLICE: Final = 1 << 18
-#: How far a slice may be off that size, as a share of all rows.
-_ERROR: Final = 0.002
+#: How far either end of a slice may be off, as a share of the slice.
+_OFF: Final = 0.125
+#: The same as a share of all rows: less than the first is not worth it for few slices, and what Spark keeps
+#: to be so exact grows as the second shrinks. Beyond some three billion rows slices grow with the log.
+_COARSEST, _FINEST = 0.002, 1e-5
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def _search(ends: tuple[int, ...], first: int = 0) -> str:
 def cut(log: DataFrame, rows: int, size: int = SLICE) -> Slices:
     """Choose slices of about equally many rows, then count them."""
     shares = [at / rows for at in range(size, rows, size)]
-    found = log.stat.approxQuantile("_moment", shares, _ERROR) if shares else []
+    found = log.stat.approxQuantile("_moment", shares, error(rows, size)) if shares else []
     ends = tuple(sorted({int(value) for value in found}))
     slices = Slices(ends, (), rows)
     if not ends:
@@ -68,6 +72,11 @@ def cut(log: DataFrame, rows: int, size: int = SLICE) -> Slices:
     counts = {int(row["slice"]): int(row["count"]) for row in counted}
     sizes = [counts.get(number, 0) for number in range(len(ends) + 1)]
     return Slices(ends, (0, *accumulate(sizes))[:-1], rows)
+
+
+def error(rows: int, size: int) -> float:
+    """Say how far off all rows' quantiles may be, so that slices have about the size that is wanted."""
+    return min(_COARSEST, max(_FINEST, _OFF * size / rows))
 
 
 def moments(batch: Iterable[Any], key: bytes, schema: StructType) -> Iterator[Any]:

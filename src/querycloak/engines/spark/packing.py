@@ -28,6 +28,8 @@ PACKED: Final = "lane int, payload binary"
 #: What a row carries beside the log's columns: its number, its search, when that came or was let go
 #: (`_when`, then `_which` between those of one time), and which of its cells must leave empty.
 CARRIED: Final = ("_row", "_head", "_when", "_which", "_blank")
+#: Bytes of rows that are packed into one value, at most: Spark's own limit is 2 GB.
+PAYLOAD: Final = 1 << 26
 #: No row has a time so late: those without one come last.
 NEVER: Final = int(np.iinfo(np.int64).max)
 _MIX, _ID_LOW, _ID_HIGH = range(1, 4)
@@ -80,11 +82,21 @@ def carried(frame: pl.DataFrame, key: bytes, per_row: bool) -> pl.DataFrame:
     """Add what rows carry."""
     placed = in_order(frame, key)
     row, when = placed["row"].to_numpy(), placed["_when"].to_numpy()
-    head = row if per_row else placed["_head"].to_numpy()
+    head = row if per_row else _heads(placed, key)
     which = np.where(when == NEVER, shuffled(row, key), row)
     added = {"_row": row, "_head": head, "_when": when, "_which": which, "_blank": np.zeros_like(row)}
     names = [name for name in frame.columns if name != "row"]
     return frame.select(names).with_columns(pl.Series(name, column) for name, column in added.items())
+
+
+def _heads(placed: pl.DataFrame, key: bytes) -> IntArray:
+    """Give the first row of each search. Bad rows are left out later: no good one may belong to them."""
+    if "_bad" not in placed.columns or placed["_bad"].null_count() == placed.height:
+        return placed["_head"].to_numpy()
+    good = placed["_bad"].is_null()
+    head = placed["row"].to_numpy().copy()
+    head[good.to_numpy()] = in_order(placed.filter(good), key)["_head"].to_numpy()
+    return head
 
 
 def coded(rows: pl.DataFrame, names: Iterable[str], texts: Texts) -> Batch:
@@ -96,22 +108,26 @@ def coded(rows: pl.DataFrame, names: Iterable[str], texts: Texts) -> Batch:
 
 
 def packed(rows: pl.DataFrame, lane: IntArray) -> Iterator[Any]:
-    """Give the rows of each lane as one value."""
+    """Give the rows of each lane as one value, or as several of a bounded size; each by itself."""
     import pyarrow as pa
 
-    parts = lanes_apart(rows, lane)
-    if parts:
-        names, payloads = zip(*parts, strict=True)
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(names, pa.int32()), pa.array(payloads, pa.binary())], names=["lane", "payload"]
-        )
+    for number, payload in lanes_apart(rows, lane):
+        columns = [pa.array([number], pa.int32()), pa.array([payload], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, names=["lane", "payload"])
 
 
 def lanes_apart(rows: pl.DataFrame, lane: IntArray) -> list[tuple[int, bytes]]:
-    """Pack the rows of each lane."""
+    """Pack the rows of each lane, in pieces of a bounded size."""
     together = rows.with_columns(pl.Series("_lane", lane, pl.Int32))
     parts = together.partition_by("_lane", as_dict=True, include_key=False, maintain_order=True)
-    return [(int(number), pack(part)) for (number,), part in sorted(parts.items())]
+    ordered = sorted(parts.items())
+    return [(int(number), pack(piece)) for (number,), part in ordered for piece in _pieces(part)]
+
+
+def _pieces(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Cut rows so that none of the pieces is larger than a value may be."""
+    each = rows.height * PAYLOAD // max(rows.estimated_size(), 1)
+    return rows.iter_slices(max(int(each), 1))
 
 
 def mixed(rows: pl.DataFrame, key: bytes, parts: int) -> IntArray:

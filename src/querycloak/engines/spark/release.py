@@ -10,7 +10,7 @@ import polars as pl
 
 from querycloak.engines.local import Released
 from querycloak.engines.request import Reading, Request
-from querycloak.engines.spark import batch, session
+from querycloak.engines.spark import batch, rows, session
 from querycloak.engines.spark.faults import told_plainly
 from querycloak.engines.spark.telling import told
 from querycloak.engines.spark.worker import ORDER, TRUTH, Plan
@@ -51,10 +51,11 @@ class SparkWork:
                 records.orderBy(*ORDER).write.parquet(str(folder / "ordered"))
         self._folder = folder
         if not self._run.plan.whole().table:
-            yield from _in_order(folder / "ordered", self._run.plan)
+            yield from _in_order(folder / "ordered", self._run)
 
     def _started(self, spark: SparkSession, folder: Path) -> batch.Run:
         files = sorted(str(path) for path in folder.glob("run-*.parquet"))
+        rows.check_names(name for name in pl.read_parquet_schema(files[0]) if name != "row")
         log: DataFrame = spark.read.parquet(*files)
         if "time" in log.columns:
             log = log.selectExpr("* EXCEPT (time)", "unix_micros(time) AS time")
@@ -88,17 +89,17 @@ class SparkWork:
         return self._told.books
 
 
-def _in_order(folder: Path, plan: Plan) -> Iterator[Released]:
+def _in_order(folder: Path, run: batch.Run) -> Iterator[Released]:
     """Give ordered rows file by file: Spark numbers files as it orders rows."""
     for path in sorted(folder.glob("part-*.parquet")):
-        yield _released(pl.read_parquet(path), plan)
+        yield _released(pl.read_parquet(path), run)
 
 
-def _released(rows: pl.DataFrame, plan: Plan) -> Released:
-    times = [pl.col("time").cast(pl.Datetime("us", "UTC"))] if "time" in plan.columns else []
-    truth = rows.select(name for name in rows.columns if name.startswith(TRUTH))
+def _released(found: pl.DataFrame, run: batch.Run) -> Released:
+    times = [pl.col("time").cast(pl.Datetime("us", "UTC"))] if "time" in run.plan.columns else []
+    truth = found.select(name for name in found.columns if name.startswith(TRUTH))
     named = truth.rename(lambda name: name.removeprefix(TRUTH))
-    return Released(rows.select(plan.columns).with_columns(times), named)
+    return Released(found.select(run.plan.columns).with_columns(times).rename(run.given), named)
 
 
 def _nothing(plan: Plan) -> Released:

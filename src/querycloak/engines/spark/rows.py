@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from querycloak.errors import DataError
+from querycloak.errors import DataError, UsageError
 from querycloak.io import reasons
 from querycloak.io.columns import check_options, plan
 from querycloak.io.table import Options
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _TEXTS: Final = ("user", "query", "url", "category")
 _WHERE: Final = "the DataFrame"
+#: Why a row is bad, if so; beside `row` the only column that `canonical` adds.
+_BAD: Final = "_bad"
 
 
 def canonical(log: DataFrame, mapping: Mapping[str, str], keep: Sequence[str]) -> DataFrame:
@@ -31,14 +33,47 @@ def canonical(log: DataFrame, mapping: Mapping[str, str], keep: Sequence[str]) -
     options = Options(mapping=mapping, keep=keep)
     check_options(options)
     places = plan(names, options, _WHERE).sources
+    check_names(places, [names[place] for place in places.values()], names)
+    _check_own([name for name in places if name not in CANONICAL], log.isStreaming)
     kinds = dict(log.dtypes)
     known = {name: _Column(name, names[place], kinds[names[place]]) for name, place in places.items()}
     values = {name: one.value() for name, one in known.items()}
     return log.select(
         _numbers(log).alias("row"),
         *(value.alias(name) for name, value in values.items()),
-        _fault(known, values, F.lit(None).cast("string")).alias("_bad"),
+        _fault(known, values, F.lit(None).cast("string")).alias(_BAD),
     )
+
+
+def check_names(wanted: Iterable[str], sources: Iterable[str] = (), columns: Iterable[str] = ()) -> None:
+    """Refuse columns that differ only in case: Spark takes them for one. `sources` are in `columns`."""
+    used = {name.lower() for name in sources}
+    for some in (["row", *wanted], [name for name in columns if name.lower() in used]):
+        seen: dict[str, str] = {}
+        for name in some:
+            if (other := seen.setdefault(name.lower(), name)) != name:
+                raise UsageError(
+                    f"the columns `{other}` and `{name}` differ only in case, and Spark takes them for one",
+                    hint="rename one of them",
+                )
+
+
+def _check_own(kept: Iterable[str], streaming: bool) -> None:
+    """Refuse to keep columns that go by the name of one of ours; in a stream those begin with `_`."""
+    for name in kept:
+        if name.lower() == _BAD or (streaming and name.startswith("_")):
+            raise UsageError(
+                f"a column called `{name}` cannot be kept on Spark: the engine has such names itself",
+                hint="rename it first, for example with `withColumnRenamed`",
+            )
+
+
+def neutral(log: DataFrame) -> tuple[DataFrame, dict[str, str]]:
+    """Give kept columns names that nothing else has, and say what each was called."""
+    kept = [name for name in log.columns if name != "row" and name not in CANONICAL]
+    inside = {name: f"kept_{number}" for number, name in enumerate(kept)}
+    renamed = log.toDF(*(inside.get(name, name) for name in log.columns))
+    return renamed, {new: given for given, new in inside.items()}
 
 
 @dataclass(frozen=True)
@@ -53,18 +88,29 @@ class _Column:
     def given(self) -> Column:
         from pyspark.sql import functions as F
 
-        return F.col(f"`{self.source}`")
+        return F.col(self.quoted)
+
+    @property
+    def quoted(self) -> str:
+        """Its name in the DataFrame as SQL spells it."""
+        return "`" + self.source.replace("`", "``") + "`"
 
     def value(self) -> Column:
         """Give it in the type that a log has."""
         from pyspark.sql import functions as F
 
         if self.name in _TEXTS:
-            text = self.given.cast("string")
+            text = F.try_validate_utf8(self.given.cast("string"))
             return F.when(text != "", text)
         if self.name == "rank":
             return self._rank()
-        return self._time() if self.name == "time" else self.given
+        if self.name == "time":
+            return self._time()
+        return F.try_validate_utf8(self.given) if self.kind == "string" else self.given
+
+    def is_text(self) -> bool:
+        """Say whether it holds texts, whose bytes can be bad."""
+        return self.name in _TEXTS or self.kind == "string"
 
     def _rank(self) -> Column:
         from pyspark.sql import functions as F
@@ -80,7 +126,7 @@ class _Column:
         if self.kind == "timestamp":
             return F.unix_micros(self.given)
         if self.kind in ("timestamp_ntz", "date"):  # of no zone: taken for UTC, whatever the session's is
-            local = f"CAST(`{self.source}` AS timestamp_ntz)"
+            local = f"CAST({self.quoted} AS timestamp_ntz)"
             return F.expr(f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01', {local})")
         raise DataError(
             f"the column `{self.source}` of the DataFrame has the type {self.kind}, which is no time",
@@ -113,8 +159,10 @@ def _fault(known: Mapping[str, _Column], values: Mapping[str, Column], nothing: 
     """Give the reason to leave a row out, or nothing: the same as for files, in the same order."""
     from pyspark.sql import functions as F
 
-    texts = [values[name] for name, one in known.items() if name in _TEXTS or one.kind == "string"]
-    tests: list[tuple[str, Column]] = [(reasons.NUL_BYTE, text.contains("\0")) for text in texts]
+    given = {name: one.given.cast("string") for name, one in known.items() if one.is_text()}
+    texts = [values[name] for name in given]
+    tests: list[tuple[str, Column]] = [(reasons.NOT_UTF8, ~F.is_valid_utf8(text)) for text in given.values()]
+    tests += [(reasons.NUL_BYTE, text.contains("\0")) for text in texts]
     tests.append((reasons.QUERY_TOO_LONG, F.octet_length(values["query"]) > reasons.QUERY_LIMIT))
     tests += [(reasons.FIELD_TOO_LONG, F.octet_length(text) > reasons.FIELD_LIMIT) for text in texts]
     tests += [(reasons.NO_USER, values["user"].isNull()), (reasons.NO_QUERY, values["query"].isNull())]
@@ -132,10 +180,11 @@ def check_numbers(log: DataFrame) -> None:
     """Refuse rows of the same number: what is drawn for one would be drawn for the other."""
     from pyspark.sql import functions as F
 
-    none = log.filter(F.col("row").isNull()).limit(1).count()
-    if none or log.groupBy("row").count().filter("count > 1").limit(1).count():
+    doubtful = F.col("row").isNull() | (F.col("count") > 1)
+    if log.groupBy("row").count().filter(doubtful).limit(1).count():
         raise DataError(
-            "the column `row` has rows without a number, or two with the same", hint="number all rows anew"
+            "the DataFrame has rows without a number, or two with the same",
+            hint="number all rows anew: after `explode` or a join several rows have the number of one",
         )
 
 
@@ -143,11 +192,11 @@ def left_out(log: DataFrame) -> dict[str, int]:
     """Count bad rows by reason, and the good ones under the empty reason."""
     from pyspark.sql import functions as F
 
-    counted = log.groupBy(F.coalesce("_bad", F.lit("")).alias("reason")).count().collect()
+    counted = log.groupBy(F.coalesce(_BAD, F.lit("")).alias("reason")).count().collect()
     return {str(row["reason"]): int(row["count"]) for row in counted}
 
 
 def of_log(names: Sequence[str]) -> tuple[str, ...]:
     """Order the columns of a log: canonical ones, then the kept ones."""
-    own = [name for name in names if name != "row" and not name.startswith("_")]
+    own = [name for name in names if name not in ("row", _BAD)]
     return (*(n for n in CANONICAL if n in own), *(n for n in own if n not in CANONICAL))

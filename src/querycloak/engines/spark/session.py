@@ -1,9 +1,10 @@
-"""Starts a Spark session that keeps to this machine, and says what is missing where it cannot."""
+"""Starts a Spark session that shows records to nobody else, and says what is missing where it cannot."""
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -33,25 +34,86 @@ _OPTIONS: Final = {
 }
 #: Where all of Spark runs in this process: nothing of it listens on another address.
 _LOOPBACK: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+#: Between machines: who talks is known, and nobody else can read it.
+_NETWORK: Final = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+#: Masters that deal out the secret for that themselves.
+_SECRETIVE: Final = ("yarn", "k8s://")
+_SECRET: Final = "spark.authenticate.secret"  # noqa: S105 - the name of an option
+_DISK: Final = "spark.io.encryption.enabled"
+_TRAFFIC: Final = "spark.network.crypto.enabled"
+_TLS: Final = "spark.ssl.rpc.enabled"
 
 
 def start(master: str = "local[*]", options: Mapping[str, str] | None = None) -> SparkSession:
-    """Start a session, or give the one that runs; `options` are Spark's own and come last."""
+    """Start a session, or give the one that runs; `options` are Spark's own and come last.
+
+    One that runs keeps its own settings for disks and traffic; it is refused where records would travel
+    between machines for all to read, unless `options` say that they may.
+    """
     check()
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    chosen = dict(_OPTIONS)
     if is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        chosen |= _LOOPBACK
-    if jars := programs.spark_jars():  # the connector for Kafka
-        chosen["spark.jars"] = ",".join(map(str, jars))
+    given = dict(options or {})
     builder = SparkSession.builder.master(master).appName("querycloak")
-    for name, value in (chosen | dict(options or {})).items():
+    for name, value in chosen(master, given).items():
         builder = builder.config(name, value)
+    own = SparkContext._active_spark_context is None
     with _silent_start():
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    try:
+        _check_shut(session, given)
+    except UsageError:
+        if own:
+            session.stop()
+        raise
+    return session
+
+
+def chosen(master: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Put together what a session at this master is started with."""
+    found = dict(_OPTIONS)
+    if is_local(master):
+        found |= _LOOPBACK
+    else:  # other machines do not have our file of settings for logs: they are told the level
+        level = os.environ.get("QUERYCLOAK_SPARK_LOG", "off").upper()
+        found |= {"spark.log.level": level, "spark.executor.syncLogLevel.enabled": "true"}
+        if master.startswith(_SECRETIVE) or _SECRET in options:
+            found |= _NETWORK
+    if jars := programs.spark_jars():  # the connector for Kafka
+        found["spark.jars"] = ",".join(map(str, jars))
+    return found | dict(options)
+
+
+def _check_shut(session: SparkSession, given: Mapping[str, str]) -> None:
+    """Look at what the session goes by, whoever started it."""
+    context = session.sparkContext
+    settings = dict(context.getConf().getAll())
+    trusted = given.get(_TRAFFIC) == "false"
+    if not trusted and not shut_between_machines(str(context.master), settings):
+        raise UsageError(
+            "records would travel between the machines of this cluster for all to read",
+            hint=f"set `spark.authenticate=true`, `{_TRAFFIC}=true` and, where the cluster deals out none, "
+            f"`{_SECRET}`; if the network is trusted, say so with `{_TRAFFIC}=false`",
+        )
+    if settings.get(_DISK, "false") != "true" and _DISK not in given:
+        warnings.warn(
+            f"the Spark session that runs already does not encrypt what it writes to disk (`{_DISK}`)",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def shut_between_machines(master: str, settings: Mapping[str, str]) -> bool:
+    """Say whether traffic is encrypted, stays on this machine, or somebody said that it need not be."""
+    if is_local(master) or settings.get(_TLS) == "true":
+        return True
+    return _TRAFFIC in settings and (
+        settings[_TRAFFIC] != "true" or settings.get("spark.authenticate") == "true"
+    )
 
 
 @contextmanager

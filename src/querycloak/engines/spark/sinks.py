@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from querycloak.engines.spark.checkpoint import Folder, check_sink, keep_note, make_private, marks_of
+
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _SHUFFLES: Final = "spark.sql.shuffle.partitions"
+#: A message of Spark's to a worker has up to so many parts of a lane's journal: it must stay below 2 GB.
+_PARTS_AT_ONCE: Final = {
+    "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "32"
+}
 
 
 def write_files(
@@ -25,26 +30,35 @@ def write_files(
 ) -> StreamingQuery:
     """Start a query that writes what leaves to files: whoever reads the folder with Spark sees each once.
 
-    `trigger` is Spark's (`{"processingTime": "10 seconds"}`). `partitions` is for good, as `lanes` is.
+    `trigger` is Spark's (`{"processingTime": "10 seconds"}`). `partitions` is for good, as `lanes` is. A new
+    checkpoint needs a new folder.
     """
+    session = released.sparkSession
+    check_sink(Folder(session, folder), Folder(session, checkpoint))
     writer = released.writeStream.format(format).outputMode("append").option("path", folder)
-    return started(
-        writer.trigger(**(trigger or {"processingTime": "0 seconds"})),
-        released.sparkSession,
-        checkpoint,
-        partitions,
-    )
+    writer = writer.trigger(**(trigger or {"processingTime": "0 seconds"}))
+    return started(writer, released, checkpoint, partitions=partitions)
 
 
 def started(
-    writer: DataStreamWriter, session: SparkSession, checkpoint: str, partitions: int
+    writer: DataStreamWriter, released: DataFrame, checkpoint: str, *, partitions: int, **more: Any
 ) -> StreamingQuery:
-    """Start a query with a checkpoint that nobody else can read, and with so many stores of state."""
-    if "://" not in checkpoint:  # raw records wait in it
-        Path(checkpoint).mkdir(mode=0o700, parents=True, exist_ok=True)
-    before = session.conf.get(_SHUFFLES) or "200"
-    session.conf.set(_SHUFFLES, str(partitions))  # the query takes its own copy when it starts
+    """Start a query with a checkpoint that nobody else can read, and with so many stores of state.
+
+    The checkpoint stays with all that is named here: Spark would go on with other `partitions` than asked
+    for, and see another secret only in lanes that have a state already.
+    """
+    session = released.sparkSession
+    place = Folder(session, checkpoint)
+    if place.local is not None:  # raw records wait in it
+        make_private(place.local)
+    keep_note(place, {"marks": marks_of(released), "partitions": partitions, **more})
+    chosen = {_SHUFFLES: str(partitions), **_PARTS_AT_ONCE}
+    before = {name: session.conf.get(name, None) for name in chosen}
+    for name, value in chosen.items():  # the query takes its own copy when it starts
+        session.conf.set(name, value)
     try:
         return writer.option("checkpointLocation", checkpoint).start()
     finally:
-        session.conf.set(_SHUFFLES, before)
+        for name, former in before.items():
+            session.conf.unset(name) if former is None else session.conf.set(name, former)

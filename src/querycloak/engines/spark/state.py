@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -13,10 +13,10 @@ import polars as pl
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from querycloak.engines.spark.checkpoint import other_plan
 from querycloak.engines.spark.lane import LaneRun
 from querycloak.engines.spark.packing import lanes_apart, mixed, pack, unpack
 from querycloak.engines.spark.worker import Plan
-from querycloak.errors import Refused
 from querycloak.keys import derive
 
 #: What is kept of a lane, beside its journal: whose it is, how far it came, and what became of its rows.
@@ -24,9 +24,11 @@ HEAD: Final = (
     "mark binary, place int, number long, chain binary, kept long, since long, "
     "accepted long, released long, held long, dropped string"
 )
-#: A lane's journal: first a snapshot, if there is one yet, then one entry for each micro-batch since.
-JOURNAL: Final = "number long, chain binary, snapshot boolean, data binary"
-ENTRY: Final = tuple(part.split()[0] for part in JOURNAL.split(", "))
+#: A lane's journal: first a snapshot, if there is one yet, then one entry for each micro-batch since. Entries
+#: are cut into parts, each a value of its own: none comes near the 2 GB that Spark can hold in one.
+JOURNAL: Final = ("number long, part int", "chain binary, snapshot boolean, data binary")
+ENTRY: Final = tuple(part.split()[0] for part in ", ".join(JOURNAL).split(", "))
+PART: Final = 1 << 24
 _NAMES: Final = tuple(part.split()[0] for part in HEAD.split(", "))
 _NEW: Final = {"number": 0, "chain": b"", "kept": 0, "since": 0}
 #: A new snapshot is written when the entries since take more room than the last one, and than this.
@@ -49,10 +51,7 @@ def mark_of(plan: Plan) -> bytes:
 def check_mark(plan: Plan, mark: bytes) -> None:
     """Refuse a state that other methods, settings or secrets have left."""
     if mark != mark_of(plan):
-        raise Refused(
-            "the checkpoint was written with other methods, settings, columns, lanes, or another secret",
-            hint="use the same again, or a new checkpoint and another `source`",
-        )
+        raise other_plan()
 
 
 def _keep_alive(name: tuple[bytes, int, int], chain: bytes, run: LaneRun) -> None:
@@ -61,19 +60,28 @@ def _keep_alive(name: tuple[bytes, int, int], chain: bytes, run: LaneRun) -> Non
         _alive.popitem(last=False)
 
 
+def _put_together(parts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Make entries of their parts again, in order."""
+    found: dict[int, dict[str, Any]] = {}
+    for part in sorted(parts, key=lambda one: (one["number"], one["part"])):
+        found.setdefault(part["number"], {**part, "data": []})["data"].append(bytes(part["data"]))
+    return [{**entry, "data": b"".join(entry["data"])} for entry in found.values()]
+
+
 def rebuilt(
-    plan: Plan, place: int, entries: list[Any], known: tuple[bytes, LaneRun] | None = None
+    plan: Plan, place: int, parts: Iterable[dict[str, Any]], known: tuple[bytes, LaneRun] | None = None
 ) -> LaneRun:
     """Make a lane again from its journal; go on with one that is alive if it saw the journal's beginning."""
+    entries = _put_together(parts)
     chains = [bytes(entry["chain"]) for entry in entries]
     if known is not None and known[0] in chains:
         run, since = known[1], chains.index(known[0]) + 1
     elif entries and entries[0]["snapshot"]:
-        run, since = LaneRun.thaw(plan, place, bytes(entries[0]["data"])), 1
+        run, since = LaneRun.thaw(plan, place, entries[0]["data"]), 1
     else:
         run, since = LaneRun(plan, place), 0
     for entry in entries[since:]:
-        run.push(unpack(bytes(entry["data"])))
+        run.push(unpack(entry["data"]))
     return run
 
 
@@ -94,7 +102,7 @@ class Lanes(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name what is kept; Spark calls this on the driver too, which has no rows."""
         self._head = handle.getValueState("head", HEAD)
-        self._journal = handle.getListState("journal", JOURNAL)
+        self._journal = handle.getMapState("journal", *JOURNAL)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Push the rows of a micro-batch; keep them, or a snapshot in their place; give what left."""
@@ -121,20 +129,27 @@ class Lanes(StatefulProcessor):
         known = _alive.pop((mark_of(self._plan), self._place, lane), None)
         if known is not None and known[0] == chain:
             return known[1]
-        entries = [dict(zip(ENTRY, one, strict=True)) for one in self._journal.get()]
-        return rebuilt(self._plan, self._place, entries, known)
+        found = self._journal.iterator()
+        parts = [dict(zip(ENTRY, (*name, *value), strict=True)) for name, value in found]
+        return rebuilt(self._plan, self._place, parts, known)
 
     def _keep(self, run: LaneRun, head: dict[str, Any], data: bytes) -> dict[str, Any]:
         """Add rows to the journal, or begin it anew with a snapshot; say what it has now."""
         number, kept, since = head["number"] + 1, head["kept"], head["since"] + len(data)
         chain = hashlib.blake2b(data, key=bytes(head["chain"]), digest_size=32).digest()
         if since <= max(kept, LEAST):
-            self._journal.appendValue((number, chain, False, data))
+            self._write(number, chain, False, data)
         else:
             snapshot = run.freeze()
-            self._journal.put([(number, chain, True, snapshot)])
+            self._journal.clear()
+            self._write(number, chain, True, snapshot)
             kept, since = len(snapshot), 0
         return {"number": number, "chain": chain, "kept": kept, "since": since}
+
+    def _write(self, number: int, chain: bytes, snapshot: bool, data: bytes) -> None:
+        """Write an entry, part after part."""
+        for part, start in enumerate(range(0, len(data), PART)):
+            self._journal.updateValue((number, part), (chain, snapshot, data[start : start + PART]))
 
     def close(self) -> None:
         """Do nothing: what is alive may be of use to the next micro-batch."""

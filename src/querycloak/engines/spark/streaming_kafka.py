@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from querycloak.engines.spark.sinks import started
 from querycloak.errors import MissingExtra, UsageError
+from querycloak.io import times
 from querycloak.log import CANONICAL
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-#: A record's number is its message's partition, then so many bits of its offset.
-OFFSET_BITS: Final = 44
+#: A record's number is its topic's, its message's partition and its offset: so many bits of each.
+TOPIC_BITS, PARTITION_BITS, OFFSET_BITS = 7, 12, 44
 #: Seconds that one step with the broker may take.
 _PATIENCE: Final = 60.0
 #: Messages handed to the client before its answers are looked at.
@@ -27,21 +29,83 @@ _TIME: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 _QUERY: Final = "sql.streaming.queryId"
 
 
-def from_kafka(messages: DataFrame, columns: Sequence[str] = CANONICAL) -> DataFrame:
-    """Read records from the messages of one topic: each value is a JSON object with these columns.
+def from_kafka(
+    messages: DataFrame, columns: Sequence[str] = CANONICAL, *, topics: Sequence[str] = ()
+) -> DataFrame:
+    """Read records from the messages of a topic: each value is a JSON object with these columns.
 
-    `row` is made of partition and offset, so it stays the same whenever a message is read again.
+    `row` is made of partition and offset, so it stays the same whenever a message is read again. Of several
+    topics, name all in `topics`, always in the same order (add new ones at the end): their places count too.
+    Times are read as everywhere: those without a zone are UTC, and numbers are seconds or parts of them.
     """
     from pyspark.sql import functions
+    from pyspark.sql.types import LongType, StructField, StructType
 
+    _check_topics(messages, topics)
     kinds = ", ".join(f"`{name}` string" for name in columns)
     read = functions.from_json(functions.col("value").cast("string"), kinds).alias("record")
-    offset = functions.col("offset")
-    small = functions.when(offset < (1 << OFFSET_BITS), offset)  # beyond it: none, which stops the query
-    row = functions.shiftleft(functions.col("partition").cast("bigint"), OFFSET_BITS) + small
-    found = messages.select(row.alias("row"), read).select("row", "record.*")
-    times = {"time": functions.try_to_timestamp("time")} if "time" in columns else {}
-    return found.withColumns(times)
+    found = messages.select(_number(topics).alias("row"), read).select("row", "record.*")
+    if "time" not in columns:
+        return found
+    kind = {"time": LongType()}
+    schema = StructType([StructField(one.name, kind.get(one.name, one.dataType)) for one in found.schema])
+    return found.mapInArrow(_read_times, schema).withColumn("time", functions.timestamp_micros("time"))
+
+
+def _number(topics: Sequence[str]) -> Column:
+    """Give each message a number of its own; where it has none, that stops the query."""
+    from pyspark.sql import functions as F
+
+    places = [F.when(F.col("topic") == name, F.lit(at)) for at, name in enumerate(topics)]
+    parts = (
+        (F.coalesce(*places) if places else F.lit(0), TOPIC_BITS, PARTITION_BITS + OFFSET_BITS),
+        (F.col("partition"), PARTITION_BITS, OFFSET_BITS),
+        (F.col("offset"), OFFSET_BITS, 0),
+    )
+    small = [(F.when(part < (1 << bits), part.cast("bigint")), place) for part, bits, place in parts]
+    first, *others = (F.shiftleft(part, place) for part, place in small)
+    return reduce(lambda one, other: one + other, others, first)
+
+
+def _check_topics(messages: DataFrame, topics: Sequence[str]) -> None:
+    """Refuse messages of several topics without an order of these: two would have the same number."""
+    if len(set(topics)) < len(topics) or len(topics) > 1 << TOPIC_BITS:
+        raise UsageError(f"`topics` must be different, and at most {1 << TOPIC_BITS}")
+    if not topics and _several(messages):
+        raise UsageError(
+            "the messages are of several topics, and their partitions and offsets do not tell them apart",
+            hint='name all topics, always in this order: `from_kafka(messages, topics=["one", "other"])`',
+        )
+
+
+def _several(messages: DataFrame) -> bool:
+    """Say whether a stream of messages was given several topics; a table's doubles are found later."""
+    leaves = messages._jdf.queryExecution().analyzed().collectLeaves()
+    options = [_options(leaves.apply(at)) for at in range(leaves.size())]
+    names = {name for one in options for name in (one.get("subscribe") or "").split(",") if name}
+    assigned = {name for one in options for name in json.loads(one.get("assign") or "{}")}
+    return len(names | assigned) > 1 or any(one.get("subscribepattern") for one in options)
+
+
+def _options(leaf: Any) -> Any:
+    """Give the options that a stream was opened with, if it is one of Spark's connectors."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError):  # anything else has no such thing
+        return leaf.extraOptions()
+    return {}
+
+
+def _read_times(source: Iterable[Any]) -> Iterator[Any]:
+    """Read times from texts as the product does everywhere, whatever zone Spark's session is in."""
+    import polars as pl
+    import pyarrow as pa
+
+    for batch in source:
+        texts = pl.Series("time", batch.column("time"))
+        read = {"time": pa.array(times.parse(texts).to_physical().to_arrow(), pa.int64())}
+        names = batch.schema.names
+        yield pa.RecordBatch.from_arrays([read.get(n, batch.column(n)) for n in names], names=names)
 
 
 @dataclass(frozen=True)
@@ -79,11 +143,14 @@ def write_kafka(
     if writers < 1:
         raise UsageError(f"`writers` must be at least 1; got {writers}")
     target = _Target(topic, writers, {**(options or {}), "bootstrap.servers": servers})
-    how = {"ignoreNullFields": "false", "timestampFormat": _TIME}
+    how = {"ignoreNullFields": "false", "timestampFormat": _TIME, "timeZone": "UTC"}
     record = functions.to_json(functions.struct(*released.columns), how)
     lines = released.select(record.cast("binary").alias("value"))
     writer = lines.writeStream.foreachBatch(partial(_write, target)).trigger(**(trigger or _NOW))
-    return started(writer, lines.sparkSession, checkpoint, partitions)
+    # Records are dealt out by their bytes: in another form, or to more writers, one would find its way into a
+    # share that is noted as sent, or be sent again. So all of that is for good.
+    form = ", ".join(f"{name} {kind}" for name, kind in released.dtypes)
+    return started(writer, released, checkpoint, partitions=partitions, writers=writers, columns=form)
 
 
 _NOW: Final = {"processingTime": "0 seconds"}

@@ -30,10 +30,16 @@ _ANSWER: Final = "answer/"
 #: The newest epoch that was asked for; it stays.
 _EPOCH: Final = "epoch"
 _TICK: Final = "tick"
+#: The fact of an erasure that names earlier ones of the same person: a lane's answer counts what they did.
+SINCE: Final = "since"
 #: Seconds between two messages that mean nothing.
 REFRESHED: Final = 3600.0
 #: Seconds after which what is done is cleared away for a service that did not do so itself.
 LEFT_OVER: Final = 600.0
+#: Seconds after which nobody waits for an answer any more, at any service.
+GIVEN_UP_ON: Final = 180.0
+#: Earlier requests that a request names, at most.
+_NAMED: Final = 100
 _log = logging.getLogger("querycloak.service")
 
 
@@ -98,21 +104,23 @@ class Board:
 
     def ask(self, kind: Kind, facts: Mapping[str, Any], patience: float) -> Answers:
         """Have something carried out in all lanes; give what each answers. May be asked again."""
-        asked = Asked(secrets.token_hex(8), kind, dict(facts), time.time())
         future: Future[Answers] = Future()
         with self._lock:
-            same = self._same(asked)
-            asked = same or asked
+            asked, new = self._asked(kind, facts)
             self._waiting.setdefault(asked.id, []).append(future)
         try:
-            if same is None:
+            if new:
                 self._post(asked)
+                self._supersede(asked)
             found = future.result(patience)
         except TimeoutError:
             raise self._unanswered(asked) from None
         finally:
             self._wait_no_more(asked.id, future)
         self.clear(asked.id)
+        for earlier in asked.facts.get(SINCE, ()):
+            if self._complete(earlier) and earlier not in self._waiting:
+                self.clear(earlier)
         return found
 
     def _post(self, asked: Asked) -> None:
@@ -131,16 +139,34 @@ class Board:
             if left:
                 self._waiting[asked] = left
 
-    def _same(self, asked: Asked) -> Asked | None:
-        """Find the same request, if it waits for lanes; what is held of somebody is asked anew each time."""
-        if asked.kind == "export":
-            return None
-        found = [
+    def _asked(self, kind: Kind, facts: Mapping[str, Any]) -> tuple[Asked, bool]:
+        """Make a request, or find the same one under way; say whether it is new.
+
+        An epoch that is under way is the one that is meant. An erasure is not: a lane may have carried the
+        earlier one out, and the person may have searched again. It is carried out anew, and names those
+        before it whose answers nobody was given.
+        """
+        alike = [
             one
             for one in (self._posted | self._requests).values()
-            if (one.kind, one.facts) == (asked.kind, asked.facts) and not self._complete(one.id)
+            if (one.kind, _subject(one.facts)) == (kind, _subject(facts))
         ]
-        return found[0] if found else None
+        waiting = [one for one in alike if not self._complete(one.id)]
+        if kind == "epoch" and waiting:
+            return waiting[0], False
+        named: dict[str, Any] = {}
+        if kind == "erasure":
+            before = [name for one in alike for name in (*one.facts.get(SINCE, ()), one.id)]
+            named[SINCE] = list(dict.fromkeys(before))[-_NAMED:]
+        return Asked(secrets.token_hex(8), kind, dict(facts) | named, time.time()), True
+
+    def _supersede(self, asked: Asked) -> None:
+        """Remove requests before this one that nobody waits for: else each that is asked again would stay."""
+        old = time.time() - GIVEN_UP_ON
+        before = [self._requests.get(name) for name in asked.facts.get(SINCE, ())]
+        for one in before:
+            if one is not None and one.at < old and one.id not in self._waiting:
+                self.clear(one.id)
 
     def _unanswered(self, asked: Asked) -> Unavailable:
         count = self.lanes - sum(self.answered(asked.id, lane) for lane in range(self.lanes))
@@ -257,6 +283,11 @@ class Board:
         if self._tidied - self._refreshed >= REFRESHED:
             self._refreshed = self._tidied
             self._write({_TICK: b"tick"})
+
+
+def _subject(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what a request is about, whatever was asked before it."""
+    return {name: value for name, value in facts.items() if name != SINCE}
 
 
 def answer_name(asked: str, lane: int) -> str:

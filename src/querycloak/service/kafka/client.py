@@ -162,14 +162,26 @@ def fault(error: Exception) -> KafkaError:
     return error.args[0]  # type: ignore[no-any-return]
 
 
+class KafkaRefuses(DataError):
+    """A fault of Kafka's that does not pass; no lane's own."""
+
+    code = "kafka-refuses"
+
+
+class Rival(Refused):
+    """Somebody else has this service's name."""
+
+    code = "rival"
+
+
 def unavailable(error: Exception) -> Unavailable:
     """Say that Kafka does not answer, by the fault's name alone: its text may hold more than may be told."""
     return Unavailable(f"Kafka does not answer ({fault(error).name()})", hint="it goes on by itself")
 
 
-def rival(fault: str) -> Refused:
+def rival(fault: str) -> Rival:
     """Say that somebody else has taken this service's name."""
-    return Refused(
+    return Rival(
         f"another service uses the same name in Kafka ({fault})",
         hint="does a copy of the state folder run elsewhere? each service needs one of its own",
     )
@@ -179,10 +191,10 @@ def told(error: KafkaError) -> QueryCloakError:
     """Put a fault that does not pass into words."""
     codes = library().KafkaError
     if error.code() == codes._AUTO_OFFSET_RESET:
-        return DataError(
+        return DataError(  # of one partition
             "Kafka no longer has the messages that come next",
             hint="the topic's retention is shorter than the service was away; start anew with another group",
         )
     if error.code() in (codes.FENCED_INSTANCE_ID, codes._FENCED, codes._FATAL):
         return rival(error.name())
-    return DataError(f"Kafka refuses ({error.name()})")
+    return KafkaRefuses(f"Kafka refuses ({error.name()})")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from querycloak.errors import Unavailable
-from querycloak.service.kafka.board import Asked, Board, answer_name, packed
+from querycloak.service.kafka.board import SINCE, Asked, Board, answer_name, packed
 from querycloak.service.kafka.lane import Lane
 
 if TYPE_CHECKING:
@@ -134,12 +135,20 @@ class SharedErrands:
 
     def _answer(self, lane: Lane, due: list[Asked]) -> None:
         answers: Mapping[str, Mapping[str, Any]] = {
-            one.id: exported(lane, str(one.facts["user"])) if one.kind == "export" else lane.answers[one.id]
+            one.id: exported(lane, str(one.facts["user"])) if one.kind == "export" else _told(lane, one)
             for one in due
         }
         messages = {answer_name(name, lane.partition): packed(told) for name, told in answers.items()}
         self._worker.insist(lambda: self._store.tell(lane.partition, lane.committed, messages))
         self._told |= {(one.id, lane.partition) for one in due}
+
+
+def _told(lane: Lane, asked: Asked) -> dict[str, int]:
+    """Say what became of a request in a lane, with what earlier ones did that nobody was told of."""
+    found = Counter(lane.answers[asked.id])
+    for earlier in asked.facts.get(SINCE, ()):
+        found.update(lane.answers.get(earlier, {}))
+    return dict(found)
 
 
 def exported(lane: Lane, user: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from querycloak.errors import DataError, Refused, Unavailable
+from querycloak.errors import DataError, QueryCloakError, Refused, Unavailable
 from querycloak.service import entries
 from querycloak.service.entries import Entry
 from querycloak.service.kafka import client, heritage
@@ -73,6 +73,9 @@ class Runner:
         self._consumer: Consumer = self._member_of_group()
         self.stream = stream
         self.lanes: dict[int, Lane] = {}
+        #: Partitions that are this service's, but whose lanes it cannot load; each with the reason.
+        self.parked: dict[int, QueryCloakError] = {}
+        self._told_of: set[int] = set()  # parked partitions that the log has named
         self.trouble = _NO_LANES
         self.failure: BaseException | None = None
         self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
@@ -191,7 +194,7 @@ class Runner:
         for message in some:
             error = message.error()
             if error is not None:
-                self._error(error)
+                self._error_of(message.partition(), error)
                 continue
             found.setdefault(message.partition() or 0, []).append(message)
         for partition, mine in found.items():
@@ -200,7 +203,28 @@ class Runner:
             ):  # they may have been read for an earlier owner's lane
                 self._read_again(partition)
             elif partition in self.lanes:
-                self.lanes[partition].take(mine)
+                self._give(self.lanes[partition], mine)
+
+    def _give(self, lane: Lane, some: Sequence[Message]) -> None:
+        """Let a lane take messages; one that finds itself on another way than its last owner is parked."""
+        try:
+            lane.take(some)
+        except (DataError, Refused) as error:
+            self._set_aside(lane, error)
+
+    def _error_of(self, partition: int | None, error: KafkaError) -> None:
+        """Note what the library says of a partition; missing messages are its own lane's trouble."""
+        lane = self.lanes.get(-1 if partition is None else partition)
+        if lane is not None and error.code() == client.library().KafkaError._AUTO_OFFSET_RESET:
+            self._set_aside(lane, client.told(error))
+        else:
+            self._error(error)
+
+    def _set_aside(self, lane: Lane, error: QueryCloakError) -> None:
+        """Park a lane that was loaded; nothing of what it has not committed is kept."""
+        self._park(lane.partition, error)
+        self._loader.drop(self.lanes.pop(lane.partition))
+        self._consumer.pause([self._place(lane.partition, lane.position)])
 
     def _read_again(self, partition: int) -> None:
         place = self._place(partition, self.lanes[partition].position)
@@ -317,16 +341,37 @@ class Runner:
         for place in self.insist(lambda: self._consumer.committed(places, client.PATIENCE)):
             try:
                 lane = self.insist(lambda found=place: self._loaded(found))  # type: ignore[misc]
-            except (Stale, DataError) as error:
-                if isinstance(error, DataError) and not self._has_gone_on(place):
+            except (Stale, DataError, Refused) as error:
+                if isinstance(error, client.Rival):
                     raise
-                self._again.add(place.partition)
+                if isinstance(error, Stale) or self._has_gone_on(place):
+                    self._again.add(place.partition)
+                else:
+                    self._park(place.partition, error)
                 begin.append(self._place(place.partition, max(0, place.offset)))
                 continue
             self.lanes[lane.partition] = lane
             self._fresh.add(lane.partition)
+            self._told_of.discard(lane.partition)
             begin.append(self._place(lane.partition, lane.position))
         self._consumer.incremental_assign(begin)
+        if still := [place for place in begin if place.partition in self.parked]:
+            self._consumer.pause(still)
+            self.trouble = "" if self.trouble == _NO_LANES else self.trouble
+
+    def _park(self, partition: int, error: QueryCloakError) -> None:
+        """Leave a lane alone that cannot be loaded, so that the others go on; with no other services, end.
+
+        Nothing of it is read, committed or kept. It is tried again when Kafka gives it to somebody anew.
+        """
+        of_all = isinstance(error, client.KafkaRefuses) or partition >= self._partitions
+        if of_all or not self._loader.shared:
+            raise error
+        self.parked[partition] = error
+        if partition not in self._told_of:
+            self._told_of.add(partition)
+            told = {"partition": partition, "code": error.code, "trouble": error.message}
+            _log.error("a lane cannot be loaded and is parked", extra=told)
 
     def _has_gone_on(self, place: TopicPartition) -> bool:
         """Say whether somebody else has a lane that did not fit: this service slept while it loaded it."""
@@ -365,6 +410,7 @@ class Runner:
         """Forget lanes that somebody else may have by now."""
         for place in places:
             self._again.discard(place.partition)
+            self.parked.pop(place.partition, None)
             lane = self.lanes.pop(place.partition, None)
             if lane is not None:
                 self._loader.drop(lane)

@@ -214,7 +214,17 @@ class LaneService(Base):
         """Say why records are not read or handed out right now, if so."""
         if not self.ready:
             return "the service is starting or stopping"
-        return self.failure() or self.worker.trouble or (self._board.trouble if self._board else "")
+        parked = [f"lane {number} is parked: {error.message}" for number, error in self._parked()]
+        found = [*parked, self.worker.trouble, self._board.trouble if self._board else ""]
+        return self.failure() or "; ".join(text for text in found if text)
+
+    @property
+    def parked(self) -> tuple[int, ...]:
+        """The lanes that are this service's and cannot be loaded."""
+        return tuple(number for number, _ in self._parked())
+
+    def _parked(self) -> list[tuple[int, QueryCloakError]]:
+        return sorted(self.worker.parked.items()) if self.ready else []
 
     # People's rights
 

@@ -35,7 +35,7 @@ class Fenced(Exception):
 
 
 class Stuck(Fenced):
-    """The client does not come back from a call; its producer is left behind, and the next one shuts it out."""
+    """The client does not come back from a call; its producer is left behind, the next one shuts it out."""
 
 
 class Stale(Unavailable):
@@ -162,7 +162,7 @@ class Transactions:
         """Send positions, and wait no longer than is sensible.
 
         The client forgets its own limit here when the group's coordinator went away in the middle (librdkafka
-        2.16, its issues 5456 and 5511), and then waits for ever. Such a call keeps its thread and its producer.
+        2.16, its issues 5456 and 5511), and waits for ever. Such a call keeps its thread and its producer.
         """
         made = self._producer
         assert made is not None
