@@ -16,6 +16,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str = 
     return f"<table>{said}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def percent(share: float | None) -> str:
+def percent(share: float | None, digits: int = 1) -> str:
     """Write a share for a reader."""
-    return "–" if share is None else f"{100 * share:.1f} %"
+    return "–" if share is None else f"{100 * share:.{digits}f} %"

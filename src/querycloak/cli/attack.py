@@ -9,6 +9,7 @@ import click
 
 from querycloak.cli.options import READING, SEED, TALK, pairs
 from querycloak.cli.show import emit, plural, progress, say
+from querycloak.shown import percent
 
 if TYPE_CHECKING:
     from querycloak.attacks.finding import Finding
@@ -114,4 +115,4 @@ def _row(finding: Finding) -> tuple[str, ...]:
 
 
 def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.2f} %"
+    return percent(share, 2)

@@ -24,10 +24,10 @@ from querycloak.report.document import (
     Section,
     Table,
     Words,
-    percent,
     plural,
     shown,
 )
+from querycloak.shown import percent
 
 DISCLAIMER = (
     "This page is no claim of legal compliance, and no legal advice. It puts together what a certificate "

@@ -13,7 +13,8 @@ from querycloak import certificate, ledger
 from querycloak.certificate import Certificate
 from querycloak.errors import UsageError
 from querycloak.report import evidence, strength
-from querycloak.report.document import percent, shown
+from querycloak.report.document import shown
+from querycloak.shown import percent
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e-?\d+)?")
 #: Where each verdict of an audit stands; between those in the middle nobody can choose.

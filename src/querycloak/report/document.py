@@ -117,11 +117,6 @@ def _harmless(letter: str) -> str:
     return " " if unicodedata.category(letter)[0] in "CZ" else letter
 
 
-def percent(share: float | None, digits: int = 1) -> str:
-    """Write a share."""
-    return "–" if share is None else f"{100 * share:.{digits}f} %"
-
-
 def plural(count: int, word: str) -> str:
     """Write `1 row`, `2 rows`."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"

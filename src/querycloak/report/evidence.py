@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from querycloak.errors import DataError, UsageError
-from querycloak.report.document import percent, shown
+from querycloak.report.document import shown
+from querycloak.shown import percent
 
 _NUMBERS = ("success", "low", "high", "bound")
 _LARGEST = 64 << 20

@@ -15,10 +15,10 @@ from querycloak.report.document import (
     Section,
     Table,
     Words,
-    percent,
     plural,
     shown,
 )
+from querycloak.shown import percent
 
 Counts = Mapping[str, Any]
 

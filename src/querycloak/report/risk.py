@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from querycloak.report.document import Kind, Mark, percent, shown
+from querycloak.report.document import Kind, Mark, shown
 from querycloak.report.evidence import of_games
+from querycloak.shown import percent
 
 Level = Literal["low", "medium", "high", "unknown"]
 #: Exposure up to these shares is low, or medium.

@@ -17,7 +17,7 @@ from querycloak.engines.request import Request
 from querycloak.engines.verify import Question, read_truth, verify
 from querycloak.measures.on_logs import Pair, ReleaseRate
 from querycloak.report.comparison.static import svg
-from querycloak.report.comparison.told import percent
+from querycloak.shown import percent
 from querycloak.testing.made_up import write_log
 
 Progress = Callable[[str, int, int | None], None]

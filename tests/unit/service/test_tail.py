@@ -283,7 +283,8 @@ def test_a_door_that_is_closed_for_a_while_loses_nothing(tmp_path):
     path, door = tmp_path / "log", Door()
     path.write_bytes(row("a") + row("b"))
     door.busy = 2
-    fed(path, lambda door, feeder: len(door.records) == 2, door)
+    _, feeder = fed(path, lambda door, feeder: len(door.records) == 2, door)
+    assert ([record[0] for record in door.records], feeder.skipped) == (["a", "b"], 0)
 
 
 @pytest.mark.parametrize("form", ["excite", "tsv", "csv", "jsonl"])

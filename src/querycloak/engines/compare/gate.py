@@ -12,6 +12,7 @@ from querycloak.errors import UnknownName, UsageError
 from querycloak.report.comparison.axes import AXES, kept
 from querycloak.report.comparison.linked import ATTACKERS
 from querycloak.report.comparison.result import Comparison
+from querycloak.shown import percent
 
 _KNOWN: Final = (
     "candidate",
@@ -54,11 +55,11 @@ class Check:
             if found is None:
                 yield f"{label} was not run"
             elif self._above(found, most):
-                yield f"{label} succeeds for {_percent(self._value(found))}, more than {_percent(most)}"
+                yield f"{label} succeeds for {percent(self._value(found), 2)}, more than {percent(most, 2)}"
         if self.bounds:
             for label, found in candidate["findings"].items():
                 if found.get("holds") is False:
-                    share, bound = _percent(found["success"]), _percent(found["bound"])
+                    share, bound = percent(found["success"], 2), percent(found["bound"], 2)
                     yield f"{label} succeeds for {share}, above the bound {bound}"
         if self.promises:
             yield from (
@@ -71,13 +72,13 @@ class Check:
             if value is None:
                 yield f"{AXES[name].title} cannot be measured"
             elif value[0] < least:
-                yield f"{AXES[name].title}: {_percent(value[0])}, less than {_percent(least)}"
+                yield f"{AXES[name].title}: {percent(value[0], 2)}, less than {percent(least, 2)}"
 
     def _linked(self, candidate: Mapping[str, Any]) -> Iterator[str]:
         found = candidate["linked"][self.attacker]
         if self.max_linked is not None and found is not None and self._above(found, self.max_linked):
-            share = _percent(self._value(found))
-            yield f"{found['attack']} links {share}, more than {_percent(self.max_linked)}"
+            share = percent(self._value(found), 2)
+            yield f"{found['attack']} links {share}, more than {percent(self.max_linked, 2)}"
 
     def _value(self, found: Mapping[str, Any]) -> float:
         value: float = found["high"] if self.certain else found["success"]
@@ -135,7 +136,3 @@ def _check(table: dict[str, Any]) -> Check:
         if name not in AXES:
             raise UnknownName(f"nothing that is kept is called `{name}`", hint=f"they are {', '.join(AXES)}")
     return made
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f} %"

@@ -7,6 +7,7 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import polars as pl
 
 from querycloak import io
 from querycloak.attacks.run import attack
-from querycloak.engines.compare.plan import Job
+from querycloak.engines.compare.plan import Attacked, Job
 from querycloak.engines.compare.samples import sampled
 from querycloak.engines.release import Report, protect
 from querycloak.engines.request import Request
@@ -61,12 +62,13 @@ def _run(job: Job, log: Path, folder: Path) -> dict[str, Any]:
         released, known, attacked = part.release, part.truth, part.among(original)
         report.released = released.height
     started = time.perf_counter()
-    findings = {}
-    for one in job.attacks:
-        (found,) = attack(
-            released, report.certificate, attacked, known, [one.name], one.settings, seed=job.seed
-        )
-        findings[one.label] = found.as_dict()
+    findings: dict[str, Any] = {}
+    for some in _rounds(job.attacks):
+        settings = {f"{one.name}.{name}": value for one in some for name, value in one.settings.items()}
+        names = [one.name for one in some]
+        found = attack(released, report.certificate, attacked, known, names, settings, seed=job.seed)
+        findings |= {one.label: finding.as_dict() for one, finding in zip(some, found, strict=True)}
+    findings = {one.label: findings[one.label] for one in job.attacks}
     spent["attack"] = time.perf_counter() - started
     started = time.perf_counter()
     measures = _measures(job, Pair(original, released, known), report)
@@ -83,6 +85,18 @@ def _run(job: Job, log: Path, folder: Path) -> dict[str, Any]:
         "audit_seconds": report.seconds.get("audit", 0.0),
         "peak_mb": round(_peak()),
     }
+
+
+def _rounds(attacks: Sequence[Attacked]) -> list[list[Attacked]]:
+    """Put attacks that can run together into one round: each by name once, since a case is worth sharing."""
+    rounds: list[list[Attacked]] = []
+    for one in attacks:
+        free = (some for some in rounds if all(other.name != one.name for other in some))
+        if (some := next(free, None)) is None:
+            rounds.append([one])
+        else:
+            some.append(one)
+    return rounds
 
 
 def _promises(report: Report) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from querycloak._version import __version__
 from querycloak.attacks.run import prepare
 from querycloak.engines.compare.asked import Candidate
 from querycloak.errors import UsageError
-from querycloak.registry import ATTACKS, MEASURES
+from querycloak.registry import MEASURES
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,3 @@ def measures_of(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         MEASURES.get(name)
     return tuple(dict.fromkeys(names))
-
-
-def fast_attacks() -> list[str]:
-    """Give the attacks that run when none is named."""
-    return [name for name in ATTACKS.names() if ATTACKS.get(name).fast]

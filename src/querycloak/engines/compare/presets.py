@@ -212,7 +212,10 @@ PRESETS: Final[dict[str, Preset]] = {
 def preset(name: str) -> Plan:
     """Give a plan by name."""
     if name not in PRESETS:
-        raise UnknownName(f"no preset is called `{name}`", hint=f"the presets are {', '.join(PRESETS)}")
+        about = "".join(f"\n  {known}: {one.about}" for known, one in PRESETS.items())
+        raise UnknownName(
+            f"no preset is called `{name}`", hint=f"the presets are {', '.join(PRESETS)}{about}"
+        )
     return PRESETS[name].plan(name)
 
 

@@ -313,7 +313,11 @@ def _about_people() -> Html:
 def _again(comparison: Comparison) -> list[Html]:
     names = [tag("code", f"comparison.{kind}") for kind in ("json", "csv", "md")]
     return [
-        tag("p", "The same log, plan and seed give the same numbers:"),
+        tag(
+            "p",
+            "The same log, plan and seed give the same numbers, but for noise that no seed reaches "
+            "(threshold-dp, dp-histogram):",
+        ),
         tag("pre", tag("code", sections.command(comparison)), tabindex="0"),
         tag(
             "p",

@@ -339,7 +339,7 @@ GLOSSARY: Final = (
     (
         "Quick, full, seed",
         "Plans that come ready-made, and the number that all draws start from: the same plan, log and seed "
-        "give the same numbers.",
+        "give the same numbers (but for the noise of threshold-dp and dp-histogram).",
     ),
     ("Audit", "After each release, the promise that its method made is checked on the release itself."),
     ("Kept", "How much of one use of the log is left, from 0 to 100 %. The table's heads say of what."),

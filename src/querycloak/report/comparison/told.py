@@ -7,17 +7,13 @@ from typing import Any, Final
 
 from querycloak.report.comparison.linked import why_not_linked
 from querycloak.report.comparison.result import Comparison
+from querycloak.shown import percent
 
 _ATTACKER: Final = {
     "release": "who sees only the release",
     "knowing": "who also knows things about people",
     "any": "whoever does best",
 }
-
-
-def percent(share: float | None) -> str:
-    """Write a share for a reader."""
-    return "–" if share is None else f"{100 * share:.1f} %"
 
 
 def in_short(comparison: Comparison) -> list[str]:

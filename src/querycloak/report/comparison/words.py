@@ -39,7 +39,7 @@ _TOGETHER: Final = (
 class Choice:
     """The answer to one question: the candidate that keeps most within a limit, or that there is none.
 
-    `more` says what its methods promise, and what the attack does that links most of it.
+    `more` says what it still gives away, what its methods do, and what the attack does that links most of it.
     """
 
     limit: float
