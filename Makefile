@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo serve test test-services lint bench papers requirements docs clean
+.PHONY: setup demo serve check test test-nightly planted test-services lint bench papers requirements docs clean
 
 setup: $(STAMP)
 
@@ -24,8 +24,24 @@ demo: $(STAMP)
 serve: $(STAMP)
 	@$(BIN)/querycloak serve
 
+# What to run after each change: lint, types, and every unit test that takes next to no time. About a minute.
+check: $(STAMP)
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
+	@$(BIN)/mypy
+	@$(BIN)/python -m tests.run --fast -q
+
 test: $(STAMP)
 	@$(BIN)/python -m tests.run
+
+# Tests that do more at night: many more drawn inputs, and the kernels without their compiler.
+test-nightly: $(STAMP)
+	@$(BIN)/python -m tests.run --nightly
+
+# Each planted fault in a copy of the tree; its tests must fail.
+planted: $(STAMP)
+	@$(BIN)/python -m tests.planted.run
 
 # What tests need beside Python; installs it where it may, else says how.
 test-services: $(STAMP)

@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis profiles and small logs."""
+"""What all tests share: hypothesis profiles, what tests cost, and small logs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from querycloak.testing.strategies import frame_of
+from tests import durations
 from tests.servers import (
     browser,
     kafka,
@@ -32,18 +33,66 @@ __all__ = [
     "spark",
 ]
 
+_SPENT = pytest.StashKey[tuple[float, float, int]]()
 slow_machine = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("default", max_examples=40, derandomize=True, **slow_machine)
-settings.register_profile("deep", max_examples=1000, **slow_machine)
+settings.register_profile("deep", max_examples=250, **slow_machine)
 settings.load_profile(os.environ.get("QUERYCLOAK_HYPOTHESIS", "default"))
+
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    from tests.compiling import share_compiled_kernels
+
+    share_compiled_kernels()
+durations.watch_processes()
+_measured = durations.Measured()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what `tests.run` needs."""
+    parser.addoption("--fast", action="store_true", help="only tests that take next to no CPU time")
+    parser.addoption("--store-durations", action="store_true", help="update tests/durations.json")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not fast, if asked; with several workers, start with what costs most."""
+    if config.getoption("--fast"):
+        left = [item for item in items if not durations.is_fast(item.nodeid)]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if durations.is_fast(item.nodeid)]
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        from tests.workers import costliest_first
+
+        items[:] = [items[place] for place in costliest_first([item.nodeid for item in items])]
+    config.stash[_SPENT] = durations.spent()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """Note the CPU time since the phase before."""
+    report = yield
+    now = durations.spent()
+    report.user_properties.append(("cpu", durations.cost(item.config.stash[_SPENT], now)))
+    item.config.stash[_SPENT] = now
+    return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _measured.add(report.nodeid, report.user_properties)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Store what was measured, where reports of all workers arrive."""
+    if session.config.getoption("--store-durations") and "PYTEST_XDIST_WORKER" not in os.environ:
+        durations.store(_measured.seconds)
 
 
 @pytest.hookimpl(optionalhook=True)  # xdist's; pytest also runs without it
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Let `tests.run` keep tests together that share something costly."""
-    from tests.workers import Together
+    from tests.workers import scheduler
 
-    return Together(config, log) if config.getoption("dist") == "loadgroup" else None
+    return scheduler(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 import querycloak as qc
+from querycloak.attacks.base import AttackerView
 from querycloak.attacks.link_pairs import FEATURES, LinkPairs
-from querycloak.attacks.protocol import AttackerView
 
 #: Made-up logs of several sizes (users, seed), protected at several k; tests use other seeds.
 LOGS = ((400, 9001), (2_000, 9002), (10_000, 9003))

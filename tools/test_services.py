@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from querycloak.engines import programs
+from querycloak import environment
 
 HERE = Path(__file__).resolve().parent
 #: The Debian package of each program.
@@ -45,12 +45,12 @@ class Jars(NamedTuple):
 
 
 JARS = (
-    Jars("a Kafka broker", HERE / "kafka" / "pom.xml", "kafka_2.13", programs.kafka_folder),
+    Jars("a Kafka broker", HERE / "kafka" / "pom.xml", "kafka_2.13", environment.kafka_folder),
     Jars(
         "Spark's Kafka connector",
         HERE / "spark" / "pom.xml",
         "spark-sql-kafka-0-10_2.13",
-        programs.spark_folder,
+        environment.spark_folder,
     ),
 )
 
@@ -61,9 +61,9 @@ def main() -> int:
     if packages:
         install(packages)
     for jars in old_jars():
-        if shutil.which("mvn") and programs.java():
+        if shutil.which("mvn") and environment.java():
             fetch(jars)
-    left = [program for program in programs.all_programs() if program.place is None]
+    left = [program for program in environment.all_programs() if program.place is None]
     for program in left:
         say(f"still missing: {program.name} ({program.purpose})")
     if not left:
@@ -80,7 +80,7 @@ def missing_packages() -> list[str]:
     """List the Debian packages of programs that were not found, and Maven's while there are jars to fetch."""
     wanted = [
         PACKAGES[program.name]
-        for program in programs.all_programs()
+        for program in environment.all_programs()
         if program.place is None and program.name in PACKAGES
     ]
     return wanted + ["maven"] * (bool(old_jars()) and shutil.which("mvn") is None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -14,12 +15,12 @@ from querycloak.methods.frequent_only import FrequentOnly
 from querycloak.methods.rules import Rules
 from querycloak.methods.swap import Swap
 from querycloak.methods.z_anonymity import ZAnonymity
-from querycloak.protector import Protector
+from querycloak.protector import HELD_CODES
 from tests.reference.tally import Tally
 
 
 class EarlyRelease(FrequentOnly):
-    """Release at k - 1 people. Promise: none. Does not protect against: anything."""
+    """Release at k - 1 people. Guarantee: none. Limits: anything."""
 
     def push(self, batch):
         kind = FrequentOnly(self.Settings(k=max(2, self.settings.k - 1)), self.key, self.texts)
@@ -187,9 +188,9 @@ class ReleasesWithAnEmptySeat(Cohort):
 
     def erase(self, users, rows):
         super().erase(np.empty(0, np.int64), rows)
-        for user in users[users < self.seating.people].tolist():
-            if self.seating.cohort_of[user] >= 0:
-                self.seating._stand_up(user)
+        for user in users[users < self.assignment.people].tolist():
+            if self.assignment.cohort_of[user] >= 0:
+                self.assignment._leave_open_cohort(user)
 
 
 class LosesEmptySeats(Cohort):
@@ -210,19 +211,25 @@ class RemembersErasedTexts(FrequentOnly):
     """Drop the records of the erased, and go on counting who asked what."""
 
     def erase(self, users, rows):
-        self._held = self._held[self.forget(self._held, users, rows)]
+        self._held = self._held[self.drop_erased(self._held, users, rows)]
 
 
 class HidesItsCodes(FrequentOnly):
     """Say of some arrays that they hold no codes."""
 
-    coded = Protector.coded
+    @classmethod
+    def traits(cls, settings):
+        return replace(super().traits(settings), coded_state=HELD_CODES)
 
 
 class HidesItsCategories(ZAnonymity):
     """Say that the keys of categories hold no codes."""
 
-    coded = {name: column for name, column in ZAnonymity.coded.items() if column != "category"}  # noqa: RUF012
+    @classmethod
+    def traits(cls, settings):
+        own = super().traits(settings)
+        kept = {name: column for name, column in own.coded_state.items() if column != "category"}
+        return replace(own, coded_state=kept)
 
 
 #: Each broken method and the check that must catch it.

@@ -3,36 +3,48 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import Phase, find, given, settings
+from hypothesis import given, settings
 
 from querycloak.testing import conformance
 from querycloak.testing.strategies import cuts, logs
 from tests.conformance.broken_methods import CAUGHT_BY
+from tests.conformance.corpus import corpus
+from tests.conformance.test_methods import DRAWN
 from tests.reference.tally import Tally
 
+#: It keeps every record, to be simple.
+TALLYS = [check for check in conformance.CHECKS if check.__name__ != "memory_stays_bounded"]
 
-def _fails(check, method, log, at) -> bool:
+
+def shows(method, log, at, examples=None) -> bool:
+    """Whether the check that is there for a broken method fails on a log."""
     try:
-        conformance.run_check(check, method, log, at)
-    except Exception:
+        conformance.run_checks(method, log, at, [getattr(conformance, CAUGHT_BY[method])], examples)
+    except ExceptionGroup:
         return True
     return False
 
 
 @pytest.mark.parametrize("method", CAUGHT_BY, ids=lambda method: method.__name__)
-def test_a_planted_fault_is_caught(method):
-    check = getattr(conformance, CAUGHT_BY[method])
-    hunt = settings(max_examples=500, phases=[Phase.generate], derandomize=True)
-    from hypothesis import strategies as st
-
-    found = find(
-        st.tuples(logs(min_size=5), cuts()), lambda tried: _fails(check, method, *tried), settings=hunt
-    )
-    assert _fails(check, method, *found)
+def test_a_planted_fault_is_caught_on_two_stored_logs(method):
+    assert sum(shows(method, log, at) for log, at in corpus().values()) >= 2
 
 
-@pytest.mark.parametrize("check", conformance.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("method", CAUGHT_BY, ids=lambda method: method.__name__)
+def test_the_whole_suite_names_the_check_that_catches_a_fault(method):
+    log, at = next(stored for stored in corpus().values() if shows(method, *stored))
+    with pytest.raises(ExceptionGroup) as caught:
+        conformance.run_checks(method, log, at)
+    notes = [note for error in caught.value.exceptions for note in error.__notes__]
+    assert any(CAUGHT_BY[method] in note and f"`{method.name}` with" in note for note in notes)
+
+
+def test_a_plain_table_passes_all_but_what_its_memory_costs_on_stored_logs():
+    for log, at in corpus().values():
+        conformance.run_checks(Tally, log, at, TALLYS)
+
+
+@settings(max_examples=5 * DRAWN)
 @given(log=logs(), at=cuts())
-def test_a_plain_table_passes_all_but_what_its_memory_costs(check, log, at):
-    if check.__name__ != "memory_stays_bounded":  # it keeps every record, to be simple
-        conformance.run_check(check, Tally, log, at)
+def test_a_plain_table_passes_all_but_what_its_memory_costs(log, at):
+    conformance.run_checks(Tally, log, at, TALLYS)

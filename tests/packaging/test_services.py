@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from querycloak.engines import programs
+from querycloak import environment
 from tests import run
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +25,7 @@ def services(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "CLUSTERS", tmp_path / "etc" / "postgresql-common" / "createcluster.d")
-    monkeypatch.setattr(programs, "POSTGRES_HOMES", tmp_path / "postgresql")
+    monkeypatch.setattr(environment, "POSTGRES_HOMES", tmp_path / "postgresql")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("QUERYCLOAK_KAFKA_JARS", str(tmp_path / "cache" / "kafka"))
@@ -130,13 +130,15 @@ def test_the_poms_name_no_host(name):
 def test_groups_that_cannot_run_are_named_with_what_they_lack(services, monkeypatch):
     monkeypatch.setattr(run, "find_spec", lambda name: None if name == "psycopg" else object())
     assert run.left_out() == {
-        "kafka": [f"no {name}: {programs.how_to_get(name)}" for name in ("Java", "Kafka broker")],
+        "kafka": [f"no {name}: {environment.how_to_get(name)}" for name in ("Java", "Kafka broker")],
         "postgres": [
             "not installed: pip install 'querycloak[postgres]'",
-            f"no PostgreSQL: {programs.how_to_get('PostgreSQL')}",
+            f"no PostgreSQL: {environment.how_to_get('PostgreSQL')}",
         ],
-        "spark": [f"no {name}: {programs.how_to_get(name)}" for name in ("Java", "Spark's Kafka connector")],
-        "browser": [f"no Chromium: {programs.how_to_get('Chromium')}"],
+        "spark": [
+            f"no {name}: {environment.how_to_get(name)}" for name in ("Java", "Spark's Kafka connector")
+        ],
+        "browser": [f"no Chromium: {environment.how_to_get('Chromium')}"],
     }
 
 
@@ -145,20 +147,20 @@ def test_groups_that_cannot_run_are_named_with_what_they_lack(services, monkeypa
 )
 def test_a_java_that_is_too_old_counts_as_none_and_is_named(services, tmp_path, text, version):
     program(tmp_path / "bin" / "java", f"echo '{text}' >&2")
-    assert programs.java_version(tmp_path / "bin" / "java") == version
-    assert (programs.java() is None) == (version < 17)
-    assert ("Java 8 is too old, 17 is needed: " in programs.how_to_get("Java")) == (version < 17)
+    assert environment.java_version(tmp_path / "bin" / "java") == version
+    assert (environment.java() is None) == (version < 17)
+    assert ("Java 8 is too old, 17 is needed: " in environment.how_to_get("Java")) == (version < 17)
 
 
 def test_leaving_out_is_failing_where_all_is_required(services, monkeypatch, capsys):
     monkeypatch.setenv("QUERYCLOAK_REQUIRE", "all")
-    assert run.main() == 1
+    assert run.main([]) == 1
     assert (
         "left out: group `browser` (no Chromium: in a clone, `make test-services`" in capsys.readouterr().out
     )
 
 
-def test_every_mark_but_slow_is_a_group():
+def test_every_mark_but_slow_and_nightly_is_a_group():
     options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     marks = {text.partition(":")[0] for text in options["markers"]}
-    assert {group[0] for group in run.GROUPS} == marks - {"slow"}
+    assert {group[0] for group in run.GROUPS} == marks - {"slow", "nightly"}

@@ -1,4 +1,4 @@
-"""Algorithm 2 on plain lists, slowly: the twin of `kernels/relink.py`."""
+"""Algorithm 2 on plain lists, slowly: the twin of `attacks/release_order/replay.py`."""
 
 from __future__ import annotations
 

@@ -43,36 +43,11 @@ def nearest(parent: Sequence[int], category: int, user: User) -> Fraction:
 
 def mdav(members: Sequence[int], k: int, rank: Sequence[int], apart: Distance) -> list[set[int]]:
     """Algorithm 1 with the centroid of equation 5.14; of equals the one of the lowest rank."""
+    left, clusters = set(members), []
 
-    def centre(left: set[int]) -> Callable[[int], Fraction]:
+    def centre() -> Callable[[int], Fraction]:
         medoid = min(left, key=lambda x: (sum(apart(x, y) for y in left), rank[x]))
         return lambda x: apart(medoid, x)
-
-    return _mdav(members, k, rank, apart, centre)
-
-
-def mdav_of_vectors(vectors: Sequence[Sequence[int]], k: int, rank: Sequence[int]) -> list[set[int]]:
-    """Algorithm 1 with straight lines and the average, rounded half up."""
-
-    def square(a: Sequence[int], b: Sequence[int]) -> Fraction:
-        return Fraction(sum((x - y) ** 2 for x, y in zip(a, b, strict=True)))
-
-    def centre(left: set[int]) -> Callable[[int], Fraction]:
-        columns = zip(*(vectors[x] for x in left), strict=True)
-        average = [(2 * sum(column) + len(left)) // (2 * len(left)) for column in columns]
-        return lambda x: square(average, vectors[x])
-
-    return _mdav(range(len(vectors)), k, rank, lambda x, y: square(vectors[x], vectors[y]), centre)
-
-
-def _mdav(
-    members: Sequence[int],
-    k: int,
-    rank: Sequence[int],
-    apart: Distance,
-    centre: Callable[[set[int]], Callable[[int], Fraction]],
-) -> list[set[int]]:
-    left, clusters = set(members), []
 
     def most_distant(distance: Callable[[int], Fraction]) -> int:
         return min(left, key=lambda x: (-distance(x), rank[x]))
@@ -83,10 +58,10 @@ def _mdav(
         left.difference_update(clusters[-1])
 
     while len(left) >= 3 * k:
-        x_r = most_distant(centre(left))
+        x_r = most_distant(centre())
         form(x_r)
         x_s = most_distant(lambda x, x_r=x_r: apart(x_r, x))  # type: ignore[misc]
         form(x_s)
     if len(left) >= 2 * k:
-        form(most_distant(centre(left)))
+        form(most_distant(centre()))
     return [*clusters, left]

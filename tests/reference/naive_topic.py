@@ -24,9 +24,12 @@ def groups(users, categories, levels, k):
 
 
 def quotas(sizes, ties):
-    """The mean number of queries, halves up, in proportion; the largest remainders get what is left."""
+    """Each user's number of queries by the number of users; the sum is the mean, halves up.
+
+    The largest remainders get what is left.
+    """
     total = int(Fraction(sum(sizes), len(sizes)) + Fraction(1, 2))
-    exact = [Fraction(total * size, sum(sizes)) for size in sizes]
+    exact = [Fraction(size, len(sizes)) for size in sizes]
     whole = [int(share) for share in exact]
     order = sorted(range(len(sizes)), key=lambda i: (whole[i] - exact[i], ties[i]))
     for i in order[: total - sum(whole)]:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from querycloak.kernels.concept_draws import Weights, shared
+from querycloak.kernels.exponential_mechanism import Weights, shared
 from querycloak.topics.concepts import Concepts, Space, Topics, space_of
 from querycloak.topics.graph import Ragged
 from tests.reference import naive_dp

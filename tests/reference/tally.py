@@ -8,25 +8,22 @@ import numpy as np
 import polars as pl
 
 from querycloak import settings as declared
-from querycloak.guarantees import Audit, Guarantee
+from querycloak.guarantee import Audit, Guarantee
 from querycloak.log import Batch
-from querycloak.protector import Protector
+from querycloak.protector import Protector, Traits
 from querycloak.settings import setting
 
 
 class Tally(Protector):
     """Count who asked what.
 
-    Promise: none.
+    Guarantee: none.
 
-    Does not protect against:
+    Limits:
         - anything
     """
 
     name = "tally"
-    reads = frozenset({"user", "query", "category"})
-    table = True
-    coded = {"query": "query", "url": "url", "category": "category"}  # noqa: RUF012 - the protocol's own type is a mapping
 
     @dataclass(frozen=True, kw_only=True)
     class Settings(declared.Settings):
@@ -41,8 +38,17 @@ class Tally(Protector):
     def examples(cls):
         return [cls.Settings(), cls.Settings(by="all")]
 
-    def promise(self) -> Guarantee:
-        columns = Audit("the table has counts", self._no_counts, on_counts=True)
+    @classmethod
+    def traits(cls, settings) -> Traits:
+        return Traits(
+            reads=frozenset({"user", "query", "category"}),
+            output="counts",
+            coded_state={"query": "query", "url": "url", "category": "category"},
+        )
+
+    @classmethod
+    def promise(cls, settings) -> Guarantee:
+        columns = Audit("the table has counts", cls._no_counts, on_counts=True)
         return Guarantee("none: it only counts", ("anything",), (columns,))
 
     @staticmethod

@@ -7,9 +7,8 @@ from typing import Any
 from pages.markdown import bullets, default, table
 from pages.markdown import page as put_together
 from querycloak.api import describe_methods
-from querycloak.dictionary import Texts
-from querycloak.guarantees import Guarantee
-from querycloak.guarantees.lineage import LINEAGE
+from querycloak.audits.lineage import LINEAGE
+from querycloak.guarantee import Guarantee
 from querycloak.protector import Protector
 from querycloak.registry import METHODS
 
@@ -24,9 +23,10 @@ def columns(names: frozenset[str]) -> str:
 
 def facts(method: type[Protector]) -> list[str]:
     """Say what a method does with the columns, and what it is exempt from."""
+    own = method.traits(method.Settings())
     lines = [
-        f"Needs the columns {columns(method.needs)}; reads {columns(method.reads)}.",
-        f"Writes anew: {columns(method.rewrites)}. Leaves empty: {columns(method.empties)}.",
+        f"Needs the columns {columns(own.requires)}; reads {columns(own.reads)}.",
+        f"Writes anew: {columns(own.rewrites)}. Leaves empty: {columns(own.empties)}.",
     ]
     reasons = (f"Exempt from `{check}`: {why}." for check, why in method.exempt.items())
     return [*lines, *reasons]
@@ -34,7 +34,7 @@ def facts(method: type[Protector]) -> list[str]:
 
 def promise_of(method: type[Protector]) -> Guarantee:
     """Give the promise that a method makes when nothing is set."""
-    return method(method.Settings(), _NO_KEY, Texts()).promise()
+    return method.promise(method.Settings())
 
 
 def audits(promise: Guarantee) -> str:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import querycloak as qc
 from pages.markdown import fenced, first_line, signature, table
 from pages.markdown import page as put_together
+from querycloak import attacks
 from querycloak.attacks.finding import Finding
 from querycloak.client import Client
+from querycloak.knowledge import Knowledge
 from querycloak.log import Batch
-from querycloak.protector import Protector
+from querycloak.methods.shared.records import RecordBuffer
+from querycloak.protector import AttackBound, Labels, Protector, Traits
 from querycloak.testing.conformance import CHECKS
 
-VERBS = ("read", "write", "generate", "classify", "protect", "verify", "attack", "measure")
+VERBS = (
+    *("read", "write", "generate", "classify", "protect", "verify", "attack", "measure"),
+    *("compare", "recommend"),
+)
 THINGS = ("Log", "Release")
 
 
@@ -41,15 +48,9 @@ def finding() -> list[str]:
 def protocol() -> str:
     """List what a method implements."""
     names = (
-        "examples",
-        "partition_key",
-        "promise",
-        "push",
-        "advance",
-        "close",
-        "snapshot",
-        "restore",
-        "drop",
+        *("traits", "promise", "examples", "push", "advance", "close", "snapshot", "restore", "erase"),
+        *("drop", "drop_erased", "label_of", "partition_key", "check_ready", "check_user_count", "facts"),
+        *("truth_columns", "change_setting"),
     )
     rows = []
     for name in names:
@@ -57,6 +58,44 @@ def protocol() -> str:
         must = "yes" if getattr(part, "__isabstractmethod__", False) else "no"
         rows.append((f"`{name}`", must, first_line(inspect.getdoc(part))))
     return table(("method", "must be written", "what it does"), rows)
+
+
+def declared(part: type) -> str:
+    """List the fields of a dataclass with the comments before them."""
+    rows, comment = [], list[str]()
+    for line in inspect.getsource(part).splitlines():
+        text = line.strip()
+        field = re.fullmatch(r"(\w+): ([^=]+?)(?: = .*)?", text)
+        if text.startswith("#: "):
+            comment.append(text.removeprefix("#: "))
+        elif field and field[1] in part.__annotations__:
+            rows.append((f"`{field[1]}`", f"`{field[2]}`", " ".join(comment)))
+            comment = []
+    return table(("field", "type", ""), rows)
+
+
+def meanings(part: type) -> str:
+    """List the members of an enumeration with the comments before them."""
+    rows, comment = [], ""
+    for line in map(str.strip, inspect.getsource(part).splitlines()):
+        name = re.match(r"([A-Z]+) = ", line)
+        if line.startswith("#: "):
+            comment = line.removeprefix("#: ")
+        elif name:
+            rows.append((f"`{part.__name__}.{name[1]}`", comment))
+            comment = ""
+    return table(("value", ""), rows)
+
+
+def requests() -> str:
+    """List what an attack can request."""
+    kinds = [one for name in attacks.__all__ if issubclass(one := getattr(attacks, name), attacks.Request)]
+    rows = [
+        (f"`{signature(kind).rpartition(' -> ')[0]}`", f"`{kind.name}`", first_line(inspect.getdoc(kind)))
+        for kind in kinds
+        if kind is not attacks.Request
+    ]
+    return table(("request", "frame in `view.auxiliary`", "what the attacker knows"), rows)
 
 
 def client() -> list[str]:
@@ -98,8 +137,24 @@ def page() -> str:
         protocol(),
         f"`querycloak.log.Batch` is what goes in and comes out. {first_line(inspect.getdoc(Batch))}",
         table(("column of a batch", ""), [(f"`{name}`", COLUMNS[name]) for name in Batch.COLUMNS]),
+        "### Traits",
+        inspect.getdoc(Traits) or "",
+        declared(Traits),
+        "### Labels",
+        inspect.getdoc(Labels) or "",
+        meanings(Labels),
+        "### AttackBound",
+        inspect.getdoc(AttackBound) or "",
+        declared(AttackBound),
+        "### Records that wait",
+        f"`querycloak.methods.shared.records.RecordBuffer`. {inspect.getdoc(RecordBuffer)}",
+        "## For authors of attacks",
+        "`querycloak.attacks.Attack`: `requests()` and `guess(view)`. What the attacker knows:",
+        requests(),
+        meanings(Knowledge),
         "## Conformance checks",
-        "`querycloak.testing.conformance.CHECKS`; `run_check(check, Method, log, at)` runs one.",
+        "`querycloak.testing.conformance.CHECKS`; `run_checks(Method, log, at)` runs all, "
+        "`run_check(check, Method, log, at)` one.",
         checks(),
     )
 

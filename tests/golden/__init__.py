@@ -1,0 +1,1 @@
+"""Golden outputs: what commands write and print for fixed seeds, stored, so that no change is unnoticed."""

@@ -1,0 +1,69 @@
+"""What the golden test needs behind the public surface; when code moves, this file alone changes."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from querycloak.engines import pipeline
+from querycloak.methods import dp_counts
+from querycloak.registry import METHODS
+from querycloak.testing.bench import Bench
+
+
+def seed_noise(monkeypatch: Any) -> None:
+    """Replace the noise of the operating system by draws that depend on counts and scale alone.
+
+    Without a state of its own the sampler repeats itself whichever thread asks first.
+    """
+    monkeypatch.setattr(dp_counts, "add_laplace", _seeded_laplace)
+
+
+#: Settings that were removed, with the value that stands for what is left. The key of a release derives
+#: from the settings, so that without these every draw of the method would be another one.
+REMOVED = {
+    "cohort": {"scope": "source"},
+    "km": {"optimise": "greedy"},
+    "microagg-semantic": {"similarity": "taxonomy"},
+}
+
+
+def keep_keys(monkeypatch: Any) -> None:
+    """Derive the keys of methods from their settings as they were when the outputs were stored."""
+    derived = pipeline.stage_key
+
+    def as_before(release: bytes, place: int, method: str, settings: Any) -> bytes:
+        return derived(release, place, method, {**settings, **REMOVED.get(method, {})})
+
+    monkeypatch.setattr(pipeline, "stage_key", as_before)
+
+
+def _seeded_laplace(counts: np.ndarray, scale: float) -> np.ndarray:
+    start = hashlib.sha256(np.ascontiguousarray(counts, np.int64).tobytes() + repr(scale).encode()).digest()
+    uniform = np.random.Generator(np.random.PCG64(int.from_bytes(start, "big"))).random((2, counts.size))
+    heads = np.floor(np.log1p(-uniform) * -scale) if scale > 0 else np.zeros(uniform.shape)
+    return counts + (heads[0] - heads[1]).astype(np.int64)
+
+
+def snapshot_arrays(method: str, settings: Any, log: pl.DataFrame) -> dict[str, list[str]]:
+    """Return the sorted names of a snapshot's arrays after half of the log, by their type."""
+    bench = Bench(METHODS.get(method), settings, log)
+    protector = bench.make()
+    protector.push(bench.batch[: math.ceil(len(bench.batch) / 2)])
+    by_type: dict[str, list[str]] = {}
+    for name, array in sorted(protector.snapshot().items()):
+        by_type.setdefault(_type(array.dtype), []).append(name)
+    return dict(sorted(by_type.items()))
+
+
+def _type(dtype: np.dtype) -> str:
+    return "text" if dtype.kind == "U" else dtype.str.lstrip("<|=>")
+
+
+def extra_of(method: str, settings: Any) -> str:
+    """Return the optional part of the package that these settings need, if any."""
+    return str(METHODS.get(method).extra)

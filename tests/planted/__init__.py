@@ -1,0 +1,1 @@
+"""Planted faults: small changes of the code that named tests must notice."""
