@@ -1,13 +1,12 @@
-"""What several differentially private steps spend together, always rounded against the one who spends.
+"""Privacy accounting: the ε that several draws spend together, rounded up; the ε that one may spend, down.
 
-`sequential` adds, `parallel` takes the largest. For many draws of the exponential mechanism on one history,
-`zcdp` accounting is tighter: a draw whose privacy loss has a range of at most η (the largest loss less the
-smallest, over all outcomes) is η²/8-zCDP, and zCDP adds. OpenDP turns the sum into (ε, δ).
+Draws on one history add (`sequential`). For many draws of the exponential mechanism `zcdp` accounting is
+tighter: a draw whose privacy loss has a range of at most η (the largest loss less the smallest, over all
+outcomes) is η²/8-zCDP, and zCDP adds. OpenDP turns the sum into (ε, δ).
 
 References: J. Dong, D. Durfee, R. Rogers, *Optimal differential privacy composition for exponential
 mechanisms*, ICML 2020 (bounded range). M. Cesar, R. Rogers, *Bounding, concentrating, and truncating:
-unifying privacy loss composition for data analytics*, ALT 2021 (η²/8). C. Dwork, G. Rothblum, S. Vadhan,
-*Boosting and differential privacy*, FOCS 2010 (`advanced`).
+unifying privacy loss composition for data analytics*, ALT 2021 (η²/8).
 """
 
 from __future__ import annotations
@@ -42,42 +41,25 @@ def library(purpose: str = "accounting by zCDP") -> Any:
 
 
 def rounded_up(value: Fraction) -> float:
-    """Give the smallest number of the machine that is not below."""
+    """Return the smallest number of the machine that is not below."""
     near = float(value)
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
 def rounded_down(value: Fraction) -> float:
-    """Give the largest number of the machine that is not above."""
+    """Return the largest number of the machine that is not above."""
     near = float(value)
     return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
 
 
-def sequential(*epsilons: float) -> float:
-    """Add up steps that look at the same person."""
-    return rounded_up(sum((Fraction(_spent(epsilon)) for epsilon in epsilons), Fraction(0)))
-
-
-def parallel(*epsilons: float) -> float:
-    """Take the largest of steps that each look at other people."""
-    return max((_spent(epsilon) for epsilon in epsilons), default=0.0)
-
-
-def advanced(epsilon: float, draws: int, delta: float) -> float:
-    """Give what `draws` ε-private steps spend at δ by advanced composition; for comparison."""
-    _check(epsilon, draws, delta)
-    spread = math.sqrt(2 * draws * math.log(1 / delta)) * epsilon
-    return (spread + draws * epsilon * math.expm1(epsilon)) * (1 + _SLACK)
-
-
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Give the ε that ρ-zCDP means at δ, by OpenDP's own conversion."""
+    """Return the ε that ρ-zCDP means at δ, by OpenDP's own conversion."""
     _check(rho, 1, delta)
     return float(_gaussian(rho)[1].epsilon(delta))
 
 
 def _gaussian(rho: float) -> tuple[float, Any]:
-    """Give a ρ that is not below the asked one, and its profile of (ε, δ).
+    """Return a ρ that is not below the asked one, and its profile of (ε, δ).
 
     OpenDP converts mechanisms, not numbers: a Gaussian of variance 1/(2ρ) on whole numbers has exactly ρ.
     """
@@ -94,7 +76,7 @@ def _gaussian(rho: float) -> tuple[float, Any]:
 
 @cache
 def zcdp_share(epsilon: float, delta: float) -> float:
-    """Give the largest ρ that OpenDP's conversion allows for ε at δ; it never gives one that spends more."""
+    """Return the largest ρ that OpenDP's conversion allows for ε at δ; it never spends more."""
     _check(epsilon, 1, delta)
     tail = math.log(1 / delta)
     low = (math.sqrt(tail + epsilon) - math.sqrt(tail)) ** 2  # ρ + 2√(ρ ln 1/δ) = ε, which is always safe
@@ -117,7 +99,7 @@ def zcdp_share(epsilon: float, delta: float) -> float:
 def per_draw(
     epsilon: float, draws: int, composition: Composition = "sequential", delta: float = 0.0
 ) -> float:
-    """Give the range η that each of so many draws on one history may have, so that all spend at most ε."""
+    """Return the range η that each of so many draws on one history may have, so that all spend at most ε."""
     if composition == "sequential":
         _check(epsilon, draws)
         return rounded_down(Fraction(epsilon) / draws)
@@ -130,19 +112,13 @@ def per_draw(
 
 
 def total(eta: float, draws: int, composition: Composition = "sequential", delta: float = 0.0) -> float:
-    """Give the ε that so many draws of range η on one history spend in all; at δ, by zCDP."""
+    """Return the ε that so many draws of range η on one history spend in all; at δ, by zCDP."""
     if composition == "sequential":
         _check(eta, draws)
         return rounded_up(Fraction(eta) * draws)
     _check(eta, draws, delta)
     plain = rounded_up(Fraction(eta) * draws)  # for few draws, adding them up says less
     return min(plain, zcdp_epsilon(rounded_up(Fraction(eta) ** 2 * draws / 8), delta))
-
-
-def _spent(epsilon: float) -> float:
-    if not 0 <= epsilon < math.inf:
-        raise ParameterError(f"ε must be a number, at least 0; got {epsilon!r}")
-    return epsilon
 
 
 def _check(epsilon: float, draws: int, delta: float | None = None) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from querycloak.log import NOTHING, IntArray
+from querycloak.log import MISSING, IntArray
 
 
 class Dictionary:
-    """Gives each distinct text a code, over any number of pieces, and spells codes out again.
+    """Encodes each distinct text as a number, over any number of pieces, and decodes it again.
 
     Codes depend on the order in which texts come, so nothing released may depend on a code's value;
     use `fingerprints` where a number that belongs to the text itself is needed.
@@ -27,36 +27,36 @@ class Dictionary:
         self._fingerprints: dict[bytes, npt.NDArray[np.uint64]] = {}
 
     def encode(self, texts: pl.Series) -> IntArray:
-        """Give the codes of a column of texts; no text gives `NOTHING`."""
+        """Return the codes of a column of texts; no text gives `MISSING`."""
         series = texts.cast(self._kind).to_physical().cast(pl.Int64)
-        codes = series.fill_null(NOTHING).to_numpy().astype(np.int64, copy=False)
-        self._size = max(self._size, int(codes.max(initial=NOTHING)) + 1)
+        codes = series.fill_null(MISSING).to_numpy().astype(np.int64, copy=False)
+        self._size = max(self._size, int(codes.max(initial=MISSING)) + 1)
         return codes
 
     def intern(self, texts: Sequence[str]) -> IntArray:
-        """Give the codes of a list of texts."""
+        """Return the codes of a list of texts."""
         return self.encode(pl.Series(texts, dtype=pl.String))
 
     def decode(self, codes: IntArray) -> pl.Series:
-        """Spell out codes; `NOTHING` gives no text."""
+        """Spell out codes; `MISSING` gives no text."""
         known = pl.Series(codes)
         if codes.size and int(codes.min()) < 0:
             known = known.set(known < 0, None)
         return known.cast(pl.UInt32).cat.to(self._kind).cast(pl.String)
 
     def texts(self) -> pl.Series:
-        """Give all texts so far, in the order of their codes."""
+        """Return all texts so far, in the order of their codes."""
         return self.decode(np.arange(self._size))
 
     def __len__(self) -> int:
         return self._size
 
     def find(self, text: str) -> int:
-        """Give the code of a text, or `NOTHING` if it has none."""
-        return int(self._categories[text]) if text in self._categories else NOTHING
+        """Return the code of a text, or `MISSING` if it has none."""
+        return int(self._categories[text]) if text in self._categories else MISSING
 
     def fingerprints(self, codes: IntArray, key: bytes) -> npt.NDArray[np.uint64]:
-        """Give each code's text as a keyed 64-bit number: the same in every process and every order."""
+        """Return a keyed 64-bit hash of each code's text: the same in every process and order."""
         known = self._fingerprints.get(key, np.empty(0, np.uint64))
         if codes.size and int(codes.max()) >= known.size:
             fresh = self.decode(np.arange(known.size, int(codes.max()) + 1)).to_list()
@@ -72,7 +72,7 @@ def fingerprint(texts: Sequence[str], key: bytes) -> npt.NDArray[np.uint64]:
 
 
 def distinct(texts: pl.Series) -> tuple[pl.Series, IntArray]:
-    """Give the distinct texts (none counts as the empty one), and for each text which of them it is."""
+    """Return the distinct texts (none counts as the empty one), and for each text which of them it is."""
     filled = texts.cast(pl.String).fill_null("").rename("text")
     once = filled.unique(maintain_order=True)
     numbers = pl.DataFrame({"text": once, "number": np.arange(once.len(), dtype=np.int64)})
@@ -80,7 +80,7 @@ def distinct(texts: pl.Series) -> tuple[pl.Series, IntArray]:
     return once, joined["number"].to_numpy()
 
 
-class Paths(Dictionary):
+class CategoryDictionary(Dictionary):
     """Codes for category paths, which can also be cut to a level."""
 
     def __init__(self) -> None:
@@ -94,27 +94,27 @@ class Paths(Dictionary):
         if fresh := self._beyond(known, codes):
             cut = self.encode(fresh[0].str.split("/").list.head(level).list.join("/"))
             known = self._cut[level] = np.concatenate([known, cut])
-        return np.where(codes >= 0, known[codes], NOTHING) if known.size else codes.copy()
+        return np.where(codes >= 0, known[codes], MISSING) if known.size else codes.copy()
 
     def depths(self, codes: IntArray) -> IntArray:
-        """Count the names in each path; `NOTHING` has none."""
+        """Count the names in each path; `MISSING` has none."""
         if fresh := self._beyond(self._depth, codes):
             deep = fresh[0].str.count_matches("/", literal=True).cast(pl.Int64).to_numpy() + 1
             self._depth = np.concatenate([self._depth, deep])
         return np.where(codes >= 0, self._depth[codes], 0) if self._depth.size else np.zeros_like(codes)
 
     def _beyond(self, known: IntArray, codes: IntArray) -> tuple[pl.Series] | None:
-        """Give the texts that a cache does not cover yet, if these codes need any of them."""
+        """Return the texts that a cache does not cover yet, if these codes need any of them."""
         if codes.size and int(codes.max()) >= known.size:
             return (self.decode(np.arange(known.size, int(codes.max()) + 1)),)
         return None
 
 
-class Texts:
+class Dictionaries:
     """The dictionaries behind the codes of a Batch."""
 
     def __init__(self) -> None:
         self.user = Dictionary()
         self.query = Dictionary()
         self.url = Dictionary()
-        self.category = Paths()
+        self.category = CategoryDictionary()

@@ -5,16 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, Final, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from querycloak import settings as declared
-from querycloak.dictionary import Dictionary, Texts
-from querycloak.guarantees import Guarantee
+from querycloak.dictionary import Dictionaries, Dictionary
+from querycloak.errors import Refused
+from querycloak.guarantee import Guarantee
 from querycloak.keys import derive
+from querycloak.knowledge import Game, Knowledge
 from querycloak.log import Batch, IntArray
 
 State = dict[str, npt.NDArray[Any]]
@@ -22,6 +26,213 @@ State = dict[str, npt.NDArray[Any]]
 #: Why records of people who asked to be forgotten are dropped, and others' that waited under their labels.
 ERASED: Final = "erased on request"
 UNDER_ERASED_LABEL: Final = "waited under the label of somebody erased"
+
+
+class Labels(StrEnum):
+    """What the user column of a released record means."""
+
+    #: The author, by one id or one pseudonym.
+    OWN = "own"
+    #: The author, by one of several pseudonyms.
+    PARTS = "parts"
+    #: Always another user than the author.
+    OTHERS = "others"
+    #: Any member of the author's group.
+    GROUP = "group"
+    #: Nothing: the column is empty.
+    NONE = "none"
+
+    @property
+    def exchanged(self) -> bool:
+        """Whether labels of several users are mixed, so that a label no longer stands for its author."""
+        return self in (Labels.OTHERS, Labels.GROUP, Labels.PARTS)
+
+    @property
+    def hides_authors(self) -> bool:
+        """Whether a later method cannot tell which records are of one author."""
+        return self in (Labels.OTHERS, Labels.GROUP, Labels.NONE)
+
+
+@dataclass(frozen=True)
+class AttackBound:
+    """No attack of `game` succeeds more often than `value`, if the attacker has no more than `knowledge`.
+
+    `known_terms` is the number of terms of a target that an identifying attacker may know; 0 for any number.
+    `claimed_by` names the origin of a bound that the method itself does not guarantee.
+    """
+
+    game: Game
+    value: float
+    knowledge: Knowledge = Knowledge.RELEASE
+    known_terms: int = 0
+    claimed_by: str = ""
+
+    def covers(self, game: Game, knowledge: Knowledge, known_terms: float = 0) -> bool:
+        """Whether the bound is about an attacker who knows this, and so many terms of a target."""
+        few_enough = not self.known_terms or known_terms <= self.known_terms
+        return self.game == game and knowledge in self.knowledge and few_enough
+
+
+class Channel(ABC):
+    """Published randomisation of concepts: what an attacker knows of the way from original to release.
+
+    A concept is a number. A concept is drawn in place of another of its domain with a probability that is
+    proportional to exp(ε/2 · similarity).
+    """
+
+    @property
+    def limits_guesses(self) -> bool:
+        """Whether the guarantee limits how often the original of a released concept is guessed."""
+        return True
+
+    @abstractmethod
+    def read(self, texts: pl.Series) -> tuple[IntArray, IntArray]:
+        """Return the concepts of original texts in sequence, and where those of each text begin."""
+
+    @abstractmethod
+    def read_released(self, texts: pl.Series) -> tuple[IntArray, IntArray]:
+        """Return the same for released texts."""
+
+    @abstractmethod
+    def domain_of(self, concepts: IntArray) -> IntArray:
+        """Return the domain of each concept."""
+
+    @property
+    @abstractmethod
+    def concepts(self) -> int:
+        """The number of concepts that can be drawn."""
+
+    @abstractmethod
+    def draws(self, phrases: IntArray) -> IntArray:
+        """Return the number of draws for so many phrases of a user in one domain."""
+
+    @abstractmethod
+    def epsilon_per_draw(self, draws: int) -> float:
+        """Return the ε of one draw in a history of so many draws."""
+
+    @abstractmethod
+    def likeliest(
+        self, released: IntArray, epsilon: npt.NDArray[np.float64], concepts: IntArray, log_prior: Any
+    ) -> IntArray:
+        """Return the place in `concepts` of the likeliest original of each released concept; -1 for none.
+
+        `epsilon` is that of each draw. `concepts` come in falling order of `log_prior`.
+        """
+
+
+@dataclass(frozen=True)
+class StoredState:
+    """State that is kept across the releases of a source.
+
+    Methods with `shared` state use one file of this name. The values of `fixed_settings` may not change
+    between releases.
+    """
+
+    name: str
+    shared: bool = False
+    fixed_settings: tuple[str, ...] = ()
+
+
+class SourceState(Protocol):
+    """State that a method keeps across the releases of a source, as `Traits.stored_state` declares."""
+
+    name: str
+
+    def load(self, table: pl.DataFrame | None) -> IntArray:
+        """Continue from the table of earlier releases; None if it should exist but was not found.
+
+        Return the codes of its users who belong to the ground truth of this release.
+        """
+
+    def save(self) -> pl.DataFrame:
+        """Return the table that the next release loads. It holds user ids: protect it like the log."""
+
+    @staticmethod
+    def merge(tables: list[pl.DataFrame], loaded: pl.DataFrame | None = None) -> pl.DataFrame:
+        """Combine the tables of workers with different users. All of them loaded the same table, if any."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Privacy budget of a user over all releases of a source."""
+
+    limit: float
+    when_spent: Literal["refuse", "drop"] = "refuse"
+
+
+Columns = frozenset[str]
+USER_AND_QUERY: Final[Columns] = frozenset({"user", "query"})
+#: Arrays of a snapshot that hold the codes of held records.
+HELD_CODES: Final[Mapping[str, str]] = {
+    "held_query": "query",
+    "held_url": "url",
+    "held_category": "category",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traits:
+    """Properties of a method with given settings."""
+
+    #: Columns that a batch must contain; the engine leaves the others empty.
+    reads: Columns = USER_AND_QUERY
+    #: Columns that the log must have.
+    requires: Columns = USER_AND_QUERY
+    #: Columns whose released values the method sets.
+    rewrites: Columns = frozenset()
+    #: Columns that are empty in the release.
+    empties: Columns = frozenset()
+    #: Later methods may empty these columns, but not change them.
+    promised_columns: Columns = frozenset()
+    #: Whether released queries contain words that the user did not type.
+    replaces_words: bool = False
+    #: Whether records can be held, so that the order of release differs from the order of time.
+    buffers_records: bool = True
+    #: Whether nothing is released before `close`.
+    needs_whole_log: bool = False
+    #: Whether the input must be in time order.
+    needs_time_order: bool = False
+    #: Whether the engine must keep the order in which records of one moment are returned.
+    sets_release_order: bool = False
+    #: What the method treats as one element: a search with all of its clicks, or a row.
+    unit: Literal["search", "row"] = "search"
+    output: Literal["records", "counts"] = "records"
+    #: Whether released rows can have no original row; their row numbers are negative.
+    creates_rows: bool = False
+    labels: Labels = Labels.OWN
+    #: Whether labels are new pseudonyms of this release.
+    fresh_labels: bool = False
+    #: Whether no other method may replace or empty users.
+    needs_authors: bool = False
+    #: Whether the output for a user depends on that user's records only.
+    user_independent: bool = False
+    #: Whether the guarantee is user-level differential privacy, so that all earlier methods must be
+    #: user-independent.
+    needs_user_independent_input: bool = False
+    stored_state: StoredState | None = None
+    budget: Budget | None = None
+    #: Whether noise comes from the operating system, so that no seed reproduces it.
+    system_noise: bool = False
+    bounds: tuple[AttackBound, ...] = ()
+    #: Settings that can change in a running service.
+    live_settings: frozenset[str] = frozenset()
+    #: Arrays of a snapshot that hold codes of texts, each with its column: `query`, `url` or `category`.
+    #: A snapshot need not have all of them. Codes of users are permanent.
+    coded_state: Mapping[str, str] = field(default_factory=lambda: HELD_CODES)
+    #: `module:function` that gives the number of a row's window as SQL, for a method that protects each
+    #: window of time by itself and has no partition key: a worker then runs it on one window.
+    spark_form: str = ""
+    #: Setting along which `compare` draws a curve.
+    main_setting: str = ""
+    #: Whether there is no guarantee of privacy, so that the release is not for publication.
+    comparison_only: bool = False
+    #: Published randomisation of concepts, for `bayes-concept`.
+    channel: Channel | None = None
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the result is a table of counts instead of records."""
+        return self.output == "counts"
 
 
 class Protector(ABC):
@@ -34,61 +245,18 @@ class Protector(ABC):
 
     name: ClassVar[str]
     Settings: ClassVar[type[declared.Settings]]
-    #: Columns that a batch must carry; the engine leaves the others empty.
-    reads: frozenset[str] = frozenset({"user", "query"})
-    #: Columns without which the method cannot work at all.
-    needs: ClassVar[frozenset[str]] = frozenset({"user", "query"})
-    #: Columns whose released value comes from the batch that the method hands back.
-    rewrites: frozenset[str] = frozenset()
-    #: Columns of the input that may not leave as they are; they stay in the release, empty.
-    empties: frozenset[str] = frozenset()
-    #: Whether records may wait in it, so that they leave out of the order of their times.
-    holds: ClassVar[bool] = True
-    #: Whether records must come in the order of their times.
-    wants_order: ClassVar[bool] = False
-    #: Whether what it lets go at one moment must stay in the order in which it hands it back.
-    orders: ClassVar[bool] = False
-    #: Whether each row is an element of its own, instead of each search with all of its clicks.
-    per_row: bool = False
-    #: Whether it must know whose each record is, so that no other method may move or empty labels.
-    wants_people: bool = False
-    #: Whether a person may go by several labels, so that no label is hers alone.
-    has_parts: bool = False
-    #: Whether a second release of a source without the first one's book would tell on people.
-    keeps_book: ClassVar[bool] = False
-    #: The book's name, if methods share it: the budget that people have spent.
-    book_name: ClassVar[str] = ""
-    #: Columns that its promise is about: a later method may empty them, but not change them.
-    stands_on: ClassVar[frozenset[str]] = frozenset()
-    #: Whether its result is a table of counts (see `counts`) instead of records; then nothing comes after it.
-    table: bool = False
-    #: Whether it gives anything before the log has ended; a live one never does.
-    streams: bool = True
-    #: Whether it makes up records, with negative rows: they come from no row of the original.
-    makes_rows: ClassVar[bool] = False
-    #: Whether it puts other words in the place of those that were asked, so that nothing holds for them.
-    rewords: ClassVar[bool] = False
-    #: Whether it draws noise from the operating system, which no seed and no secret can repeat.
-    own_noise: ClassVar[bool] = False
-    #: Whether what becomes of a record depends on its own person's records alone, whoever else is there.
-    each_alone: ClassVar[bool] = False
-    #: Whether its promise is about one person more or less, so that methods before it must be `each_alone`.
-    wants_alone: bool = False
-    #: Whether people can be erased from it while it runs.
-    erases: bool = True
-    #: Arrays of a snapshot that hold codes of texts, each with the column whose codes they are: `query`,
-    #: `url` or `category`. A snapshot need not have all of them. Codes of users are for good.
-    coded: ClassVar[Mapping[str, str]] = {
-        "held_query": "query",
-        "held_url": "url",
-        "held_category": "category",
-    }
-    #: The optional part of the package without which it cannot run (`dp`), if any.
+    #: The optional part of the package without which the method cannot run (`dp`), if any.
     extra: ClassVar[str] = ""
-    #: Conformance checks that this method cannot pass by its nature, each with the reason.
+    #: Conformance checks that do not apply to this method, each with the reason.
     exempt: ClassVar[dict[str, str]] = {}
 
-    def __init__(self, settings: declared.Settings, key: bytes, texts: Texts) -> None:
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = cls.__dict__.get("Settings")
+        if own is not None and "name" in cls.__dict__:
+            own.method = cls.name
+
+    def __init__(self, settings: declared.Settings, key: bytes, texts: Dictionaries) -> None:
         self.settings = settings
         self.key = key
         self.texts = texts
@@ -97,33 +265,34 @@ class Protector(ABC):
         self._dropped_rows: list[IntArray] = []
 
     @classmethod
-    def needs_for(cls, settings: declared.Settings) -> frozenset[str]:
-        """Say which columns these settings cannot do without."""
-        return cls.needs
+    def traits(cls, settings: Any) -> Traits:
+        """Return the properties of the method with these settings that other code may use."""
+        return Traits()
+
+    @classmethod
+    @abstractmethod
+    def promise(cls, settings: Any) -> Guarantee:
+        """Return the guarantee of the method with these settings, with the audits that test it."""
 
     @classmethod
     def examples(cls) -> list[declared.Settings]:
-        """Name the settings that the conformance suite tries."""
+        """Return the settings that the conformance suite tries."""
         return [cls.Settings()]
 
     def partition_key(self, batch: Batch) -> IntArray | None:
-        """Say which elements must stay together when work is split; None: they all must.
+        """Return which elements must stay together when work is split; None: they all must.
 
         The same text has the same key in every process (see `key_of_text`), so that workers agree.
         """
         return None
 
     def key_of_text(self, known: Dictionary, codes: IntArray) -> IntArray:
-        """Give each code's text as a number for `partition_key`; no text gives 0."""
+        """Return each code's text as a number for `partition_key`; 0 without a text."""
         keys = np.zeros(codes.size, np.int64)
         some = codes >= 0
         prints = known.fingerprints(codes[some], derive(self.key, "partition"))
         keys[some] = (prints >> np.uint64(1)).astype(np.int64)
         return keys
-
-    @abstractmethod
-    def promise(self) -> Guarantee:
-        """Say what an independent audit can test."""
 
     @abstractmethod
     def push(self, batch: Batch) -> Batch:
@@ -139,7 +308,7 @@ class Protector(ABC):
 
     @abstractmethod
     def snapshot(self) -> State:
-        """Give all state as arrays, to carry on elsewhere. It holds raw records: guard it."""
+        """Return all state as arrays, to carry on elsewhere. It holds raw records: guard it."""
 
     @abstractmethod
     def restore(self, state: State) -> None:
@@ -155,50 +324,49 @@ class Protector(ABC):
         """
 
     def counts(self) -> pl.DataFrame:
-        """Give the result of a `table` method, after `close`: some of `user, query, category`, and `count`.
+        """Return the result of a `table` method, after `close`: some of `user, query, category`, and `count`.
 
         Asking twice gives the same table, never fresh noise.
         """
         raise NotImplementedError(f"`{self.name}` gives records")
 
-    def prepare(self) -> None:  # noqa: B027 - most methods need nothing beside the package
-        """Say that an optional part is missing, before a long log is read for nothing."""
+    def check_ready(self) -> None:  # noqa: B027 - most methods need nothing beside the package
+        """Raise if the method cannot run here, before a long log is read."""
 
-    def check_people(self, people: int) -> None:  # noqa: B027 - most methods work for any number
+    def check_user_count(self, people: int) -> None:  # noqa: B027 - most methods work for any number
         """Refuse settings that so many people cannot meet, and say what would work."""
 
     #: Why the method did what it did, for `--explain`; names nothing that fewer than its k people share.
     explanation: dict[str, Any]
 
     def tally(self) -> State:
-        """Give what `facts` counts, as arrays: those of several workers are put together end to end."""
+        """Return what `facts` counts, as arrays: those of several workers are put together end to end."""
         return {}
 
     def facts(self, tally: State | None = None) -> dict[str, Any]:
-        """Give what the certificate states about this very release, beside the promise.
+        """Return what the certificate states about this very release, beside the promise.
 
         With a tally it is about what several workers did together.
         """
         return {}
 
-    def book(self) -> pl.DataFrame | None:
-        """Give what must be kept over releases of one source, if anything must."""
-        return None
+    #: State that is kept across the releases of a source, if any.
+    source_state: SourceState | None = None
 
-    @classmethod
-    def merge_books(cls, books: list[pl.DataFrame]) -> pl.DataFrame:
-        """Put together the books of workers that began with the same one, each with its own people."""
-        return pl.concat(books).unique(maintain_order=True)
+    def truth_columns(self, users: IntArray) -> Mapping[str, IntArray]:
+        """Return further columns of the ground truth about the authors of released records."""
+        return {}
 
-    def miss_book(self) -> None:  # noqa: B027 - only budgets are shared between methods
-        """Carry on knowing that earlier releases left a book which is not here."""
+    def change_setting(self, name: str, value: Any) -> None:
+        """Use another value of a setting from now on; only names in `Traits.live_settings`."""
+        raise Refused(f"`{name}` of `{self.name}` cannot be changed while records flow")
 
-    def open_book(self, book: pl.DataFrame) -> IntArray:
-        """Carry on with what earlier releases of the source left behind; give the people in it."""
-        return np.empty(0, np.int64)
+    def current_settings(self) -> Any:
+        """Return the settings in force, with the values of live settings."""
+        return self.settings
 
     def label_of(self, users: IntArray) -> IntArray:
-        """Give the label that stands for each user: evaluation needs it, no release shows it."""
+        """Return the label that stands for each user: evaluation needs it, no release shows it."""
         return users
 
     def drop(self, rows: IntArray, reason: str) -> None:
@@ -207,8 +375,8 @@ class Protector(ABC):
             self.dropped[reason] += int(rows.size)
             self._dropped_rows.append(rows)
 
-    def forget(self, held: Batch, users: IntArray, rows: IntArray) -> npt.NDArray[np.bool_]:
-        """Drop what `erase` must drop of held records; say which of them stay."""
+    def drop_erased(self, held: Batch, users: IntArray, rows: IntArray) -> npt.NDArray[np.bool_]:
+        """Drop the held records that `erase` must drop; return which of them stay."""
         own = np.isin(held.row, rows)
         labelled = np.isin(held.user, users) & ~own
         self.drop(held.row[own], ERASED)

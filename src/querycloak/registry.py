@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from querycloak.errors import UnknownName
+
+if TYPE_CHECKING:
+    from querycloak.protector import Labels, Traits
 
 
 @dataclass
@@ -39,7 +43,7 @@ class Registry:
         self.added[name] = part
 
     def get(self, name: str) -> Any:
-        """Give the part of that name, or say which name was probably meant."""
+        """Return the part of that name, or say which name was probably meant."""
         if name in self.added:
             return self.added[name]
         if name not in self._table:
@@ -60,12 +64,12 @@ METHODS = Registry(
         "cohort": "querycloak.methods.cohort:Cohort",
         "km": "querycloak.methods.km:Km",
         "dp-semantic": "querycloak.methods.dp_semantic:DpSemantic",
-        "threshold-dp": "querycloak.methods.threshold_dp:ThresholdDp",
-        "dp-histogram": "querycloak.methods.dp_histogram:DpHistogram",
-        "microagg-semantic": "querycloak.methods.microagg_semantic:MicroaggSemantic",
-        "microagg-syntactic": "querycloak.methods.microagg_syntactic:MicroaggSyntactic",
-        "microagg-topic": "querycloak.methods.microagg_topic:MicroaggTopic",
-        "microagg-plain": "querycloak.methods.microagg_plain:MicroaggPlain",
+        "threshold-dp": "querycloak.methods.dp_counts.threshold:ThresholdDp",
+        "dp-histogram": "querycloak.methods.dp_counts.histogram:DpHistogram",
+        "microagg-semantic": "querycloak.methods.microaggregation.by_meaning:MicroaggSemantic",
+        "microagg-syntactic": "querycloak.methods.microaggregation.by_text:MicroaggSyntactic",
+        "microagg-topic": "querycloak.methods.microaggregation.by_topic:MicroaggTopic",
+        "microagg-plain": "querycloak.methods.microaggregation.by_text:MicroaggPlain",
         "graph-suppress": "querycloak.methods.graph_suppress:GraphSuppress",
         "frequent-only": "querycloak.methods.frequent_only:FrequentOnly",
         "short-sessions": "querycloak.methods.short_sessions:ShortSessions",
@@ -78,9 +82,9 @@ ATTACKS = Registry(
     kind="attack",
     group="querycloak.attacks",
     built_in={
-        "link-random": "querycloak.attacks.link_random:LinkRandom",
-        "link-frequent": "querycloak.attacks.link_frequent:LinkFrequent",
-        "link-profile": "querycloak.attacks.link_profile:LinkProfile",
+        "link-random": "querycloak.attacks.link_replay:LinkRandom",
+        "link-frequent": "querycloak.attacks.link_replay:LinkFrequent",
+        "link-profile": "querycloak.attacks.link_replay:LinkProfile",
         "link-window": "querycloak.attacks.link_window:LinkWindow",
         "link-repeat": "querycloak.attacks.link_repeat:LinkRepeat",
         "link-time": "querycloak.attacks.link_time:LinkTime",
@@ -100,24 +104,83 @@ MEASURES = Registry(
     kind="measure",
     group="querycloak.measures",
     built_in={
-        "release_rate": "querycloak.measures.on_logs:ReleaseRate",
-        "top_preserved": "querycloak.measures.on_logs:TopPreserved",
-        "retention": "querycloak.measures.on_logs:Retention",
-        "jensen_shannon": "querycloak.measures.on_logs:JensenShannon",
-        "tree_emd": "querycloak.measures.on_logs:TreeEmd",
-        "profile_loss": "querycloak.measures.on_logs:ProfileLoss",
-        "profile_exposure": "querycloak.measures.by_person:ProfileExposure",
-        "information_loss_ratio": "querycloak.measures.by_person:InformationLossRatio",
-        "semantic_remain": "querycloak.measures.by_person:SemanticRemain",
-        "record_linkage": "querycloak.measures.by_person:RecordLinkage",
-        "partition_loss": "querycloak.measures.mining:PartitionLoss",
+        "release_rate": "querycloak.measures.counts:ReleaseRate",
+        "top_preserved": "querycloak.measures.counts:TopPreserved",
+        "retention": "querycloak.measures.counts:Retention",
+        "jensen_shannon": "querycloak.measures.counts:JensenShannon",
+        "tree_emd": "querycloak.measures.counts:TreeEmd",
+        "profile_loss": "querycloak.measures.profiles:ProfileLoss",
+        "profile_exposure": "querycloak.measures.histories:ProfileExposure",
+        "information_loss_ratio": "querycloak.measures.histories:InformationLossRatio",
+        "semantic_remain": "querycloak.measures.histories:SemanticRemain",
+        "record_linkage": "querycloak.measures.histories:RecordLinkage",
+        "partition_loss": "querycloak.measures.partitions:PartitionLoss",
         "topic_loss": "querycloak.measures.meaning:TopicLoss",
         "meaning_kept": "querycloak.measures.meaning:MeaningKept",
         "readability": "querycloak.measures.meaning:Readability",
-        "delay": "querycloak.measures.on_logs:Delay",
+        "delay": "querycloak.measures.delay:Delay",
         "terms_kept": "querycloak.measures.uses:TermsKept",
         "sessions_kept": "querycloak.measures.uses:SessionsKept",
         "clicks_kept": "querycloak.measures.uses:ClicksKept",
         "unique_texts": "querycloak.measures.uses:UniqueTexts",
     },
 )
+
+
+#: Parts that were registered by hand, as `module:name`, by kind of part and name.
+Additions = dict[str, dict[str, str]]
+
+
+def additions() -> Additions:
+    """Return the parts registered by hand that another process can import."""
+    return {
+        one.kind: {
+            name: f"{part.__module__}:{part.__qualname__}"
+            for name, part in one.added.items()
+            if part.__module__ != "__main__" and "<locals>" not in part.__qualname__
+        }
+        for one in (METHODS, ATTACKS, MEASURES)
+    }
+
+
+def add_all(parts: Additions) -> None:
+    """Register parts of another process here."""
+    for one in (METHODS, ATTACKS, MEASURES):
+        for name, place in parts.get(one.kind, {}).items():
+            module, _, attribute = place.partition(":")
+            one.add(name, attrgetter(attribute)(import_module(module)))
+
+
+def traits_of(part: Mapping[str, Any]) -> Traits | None:
+    """Return the traits of one method of a certificate or ledger entry: `{"method": …, "settings": …}`.
+
+    None if the method is not installed here, or no longer takes these settings.
+    """
+    try:
+        method = METHODS.get(part["method"])
+        known = {f.name for f in fields(method.Settings)}
+        settings = method.Settings(**{n: v for n, v in part["settings"].items() if n in known})
+    except (LookupError, ValueError, TypeError):
+        return None
+    found: Traits = method.traits(settings)
+    return found
+
+
+def stages_of(certificate: Mapping[str, Any]) -> list[tuple[str, Traits | None]]:
+    """Return the methods of a release with their traits; None for a method that is not installed here."""
+    return [(str(part["method"]), traits_of(part)) for part in certificate.get("methods", [])]
+
+
+def labelling_of(stages: Sequence[tuple[str, Traits | None]]) -> int:
+    """Return the place of the last method that exchanges labels, or of the last one; -1 without methods."""
+    exchanging = [place for place, (_, own) in enumerate(stages) if own and own.labels.exchanged]
+    return exchanging[-1] if exchanging else len(stages) - 1
+
+
+def labels_of(certificate: Mapping[str, Any]) -> Labels:
+    """Return what a label of a release means."""
+    from querycloak.protector import Labels
+
+    stages = stages_of(certificate)
+    own = stages[labelling_of(stages)][1] if stages else None
+    return own.labels if own is not None else Labels.OWN

@@ -6,9 +6,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from difflib import get_close_matches
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
 from querycloak.errors import ParameterError, UnknownName, UsageError
+
+#: Which values of a setting protect more.
+Stronger = Literal["", "larger", "smaller", "on", "last"] | tuple[str, ...]
 
 
 def setting(
@@ -19,11 +23,17 @@ def setting(
     at_most: float = math.inf,
     choices: tuple[str, ...] = (),
     also: tuple[str, ...] = (),
+    stronger: Stronger = "",
+    weakest: tuple[Any, ...] = (),
+    file: bool = False,
     help: str,  # noqa: A002 - the word that every reader of a command line knows
 ) -> Any:
     """Declare one setting: its default, type, bounds, allowed words, and what it means to a reader.
 
     `choices` closes a text setting; `also` lists words that a number may be replaced by (`auto`).
+    `stronger` states which values protect more: `larger` or `smaller` numbers, `on`, the `last` of the
+    choices, or the choices in order, the weakest first. `weakest` are values below all others (`off`).
+    `file` marks the name of a file: a certificate states it without its folder.
     """
     about = {
         "kind": kind,
@@ -31,19 +41,60 @@ def setting(
         "at_most": at_most,
         "choices": choices,
         "also": also,
+        "stronger": stronger,
+        "weakest": weakest,
+        "file": file,
         "help": help,
     }
     return field(default=default, metadata=about)
 
 
+def compare_strength(f: Field[Any], before: Any, after: Any) -> Literal["stronger", "weaker", "changed"]:
+    """Return whether the changed value of a setting protects more, less, or cannot be ranked."""
+    old, new = _strength(f, before), _strength(f, after)
+    if old is None or new is None or old == new:
+        return "changed"
+    return "stronger" if new > old else "weaker"
+
+
+def _strength(f: Field[Any], value: Any) -> float | None:
+    """Return a number that is larger for a value that protects more; None if it cannot be ranked."""
+    stronger, about = f.metadata["stronger"], f.metadata
+    if any(value == weak and type(value) is not bool for weak in about["weakest"]):
+        return -math.inf
+    if stronger == "on":
+        return float(value) if isinstance(value, bool) else None
+    if stronger in ("larger", "smaller"):
+        rank = _as_number(value)
+        return rank if rank is None or stronger == "larger" else -rank
+    order = about["choices"] if stronger == "last" else stronger
+    return float(order.index(value)) if isinstance(value, str) and value in order else None
+
+
+def _as_number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return None if math.isnan(value) else float(value)
+    except OverflowError:  # JSON can hold whole numbers that no float can
+        return math.inf if value > 0 else -math.inf
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The parent of all settings: frozen, checked as a whole, all faults told in one go."""
+    """Base of all settings: frozen, checked as a whole; one error reports all faults."""
+
+    #: Name of the method, set by `Protector`.
+    method: ClassVar[str] = ""
+
+    @classmethod
+    def owner(cls) -> str:
+        """Return the name under which messages refer to these settings."""
+        return cls.method or cls.__qualname__.partition(".")[0]
 
     def __post_init__(self) -> None:
         if wrong := [text for f in fields(self) if (text := _fault(f, getattr(self, f.name)))]:
-            owner = type(self).__qualname__.partition(".")[0]
-            raise ParameterError("\n".join(f"{owner}: {text}" for text in wrong))
+            raise ParameterError("\n".join(f"{self.owner()}: {text}" for text in wrong))
 
     @classmethod
     def parse(cls, chosen: Mapping[str, str]) -> Self:
@@ -68,19 +119,25 @@ class Settings:
         return [_declaration(f) for f in fields(cls)]
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the settings as plain values, for a certificate."""
-        return asdict(self)
+        """Return the settings as plain values, for a certificate."""
+        files = [f.name for f in fields(self) if f.metadata.get("file")]
+        return asdict(self) | {name: Path(getattr(self, name)).name for name in files}
 
 
 def assign(
     chosen: Mapping[str, str], kinds: Mapping[str, type[Settings]], what: str = "stage"
 ) -> dict[str, Settings]:
-    """Give each `[PART.]NAME=VALUE` to its part; without a prefix exactly one part must have that name."""
+    """Return the settings of each part; a name without prefix must be unique."""
     given: dict[str, dict[str, str]] = {part: {} for part in kinds}
     for name, value in chosen.items():
         part, short = _owner(name, kinds, what)
         given[part][short] = value
     return {part: kind.parse(given[part]) for part, kind in kinds.items()}
+
+
+def as_text(value: Any) -> str:
+    """Return a setting's value as a command line gives it."""
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def _owner(name: str, kinds: Mapping[str, type[Settings]], what: str) -> tuple[str, str]:
@@ -94,12 +151,17 @@ def _owner(name: str, kinds: Mapping[str, type[Settings]], what: str) -> tuple[s
         raise UsageError(
             f"`{name}` is a setting of {' and '.join(owners)}", hint=f"write `{owners[0]}.{name}=…`"
         )
-    return (owners or list(kinds))[0], name
+    if owners or len(kinds) == 1:
+        return (owners or list(kinds))[0], name
+    known = {f"{part}.{f.name}": f.name for part, kind in kinds.items() for f in fields(kind)}
+    near = get_close_matches(name, known.values(), n=1)
+    meant = [full for full, short in known.items() if near and short == near[0]]
+    hint = f"did you mean `{meant[0]}`?" if meant else f"the settings are {', '.join(known)}"
+    raise UnknownName(f"none of {', '.join(kinds)} has a setting called `{name}`", hint=hint)
 
 
 def _unknown(cls: type[Settings], name: str) -> str:
-    owner = cls.__qualname__.partition(".")[0]
-    return f"{owner} has no setting called `{name}`"
+    return f"{cls.owner()} has no setting called `{name}`"
 
 
 def _nearest(name: str, known: list[str]) -> str:
@@ -110,7 +172,7 @@ def _nearest(name: str, known: list[str]) -> str:
 
 
 def allowed(f: Field[Any]) -> str:
-    """Say in words which values a setting takes: `int, at least 2`."""
+    """Return in words which values a setting takes: `int, at least 2`."""
     about = f.metadata
     if about["choices"]:
         return "one of " + ", ".join(about["choices"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from querycloak.kernels.hash_table import find, put
 from querycloak.kernels.siphash import siphash
-from querycloak.kernels.tables import find, put
 
 #: Up to so many rows of one moment are compared with each other; more go through a table.
 _FEW = 24
@@ -14,7 +14,7 @@ _FEW = 24
 
 @njit(cache=True, nogil=True)
 def within_moments(seq, time, row, k0, k1, purpose):  # type: ignore[no-untyped-def]
-    """Give the order by (seq, time, keyed hash of the row), for a `seq` that never falls."""
+    """Return the order by (seq, time, keyed hash of the row), for a `seq` that never falls."""
     order = np.arange(seq.size)
     i = 0
     while i < seq.size:
@@ -50,7 +50,7 @@ def _heads_of_many(start, end, order, who, row, head):  # type: ignore[no-untype
 
 @njit(cache=True, nogil=True)
 def heads(when, who, row, order, never):  # type: ignore[no-untyped-def]
-    """Give for each row the first row of its search: same moment, same `who` (person and query).
+    """Return for each row the first row of its search: same moment, same `who` (person and query).
 
     `order` sorts rows by moment, then by row. Rows whose moment is `never` are searches of their own.
     """
@@ -74,7 +74,7 @@ def heads(when, who, row, order, never):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def searches(place, head, row):  # type: ignore[no-untyped-def]
-    """Give where each search's first row stands, in order of `place`, and how many rows were read with it."""
+    """Return the place of each search's first row, by `place`, and the number of rows read with it."""
     order, base, lowest = np.empty(place.size, np.int64), place.min(), row.min()
     for i in range(place.size):
         order[place[i] - base] = i

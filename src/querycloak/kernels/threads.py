@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 def cores(threads: int | None = None) -> int:
-    """Give the number of threads to use: as asked for, or one for each core."""
+    """Return the number of threads to use: as asked for, or one for each core."""
     return threads or os.cpu_count() or 1
 
 

@@ -1,4 +1,4 @@
-"""`frequent-only`: a query leaves once enough different people have asked it."""
+"""`frequent-only`: a query is released once enough different people have asked it."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numba import njit
 
 from querycloak import settings as declared
-from querycloak.dictionary import Texts
-from querycloak.guarantees import Guarantee
-from querycloak.guarantees.frequent import asked_by
-from querycloak.kernels import askers
-from querycloak.kernels.tables import PairTable
-from querycloak.log import BIT, Batch, IntArray
-from querycloak.protector import Protector, State
+from querycloak.audits.users import asked_by
+from querycloak.dictionary import Dictionaries
+from querycloak.guarantee import Guarantee
+from querycloak.kernels.arrays import grown
+from querycloak.log import COLUMN_BIT, MISSING, Batch, IntArray
+from querycloak.methods.shared.records import SlotBuffer
+from querycloak.methods.shared.user_counts import UsersUntil, key_and_user
+from querycloak.protector import HELD_CODES, Labels, Protector, State, Traits
 from querycloak.settings import setting
 
 
 class FrequentOnly(Protector):
     """Release a query only once at least k different people have asked it; the user column is empty.
 
-    Promise: every released query was asked by at least `k` people before its first row left.
+    Guarantee: every released query was asked by at least `k` people before its first row left.
 
-    Does not protect against:
+    Limits:
         - texts that k people share and that still say something about one of them
         - k accounts that one attacker opened to push a text over the threshold
         - times and clicked pages, which leave as they are (see `time` of other methods)
@@ -32,13 +34,6 @@ class FrequentOnly(Protector):
     """
 
     name = "frequent-only"
-    reads = frozenset({"user", "query"})
-    empties = frozenset({"user"})
-    coded: ClassVar[dict[str, str]] = {
-        **Protector.coded,
-        "queries_first": "query",
-        "pairs_first": "query",
-    }
     exempt: ClassVar[dict[str, str]] = {
         "memory_stays_bounded": "a rare query may become frequent at any later time, so it has to be held"
     }
@@ -47,25 +42,46 @@ class FrequentOnly(Protector):
     class Settings(declared.Settings):
         """Settings of `frequent-only`."""
 
-        k: int = setting(5, kind=int, at_least=2, help="people who must have asked a query before it leaves")
+        k: int = setting(
+            5,
+            kind=int,
+            at_least=2,
+            stronger="larger",
+            help="people who must have asked a query before it leaves",
+        )
 
     settings: Settings
 
-    def __init__(self, settings: Settings, key: bytes, texts: Texts) -> None:
+    def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
-        self._queries, self._pairs = PairTable(), PairTable()
-        self._held = Batch.empty(texts)
+        self._users = UsersUntil(settings.k)
+        self._held = SlotBuffer(texts)
+        self._last = np.empty(0, np.int64)  # by query: the slot of its newest held record
+        self._before = np.empty(0, np.int64)  # by slot: that of the record before it
+        self._arrival = np.empty(0, np.int64)  # by slot: the number of its record, -1 if it is free
+        self._arrived = 0
 
     @classmethod
     def examples(cls) -> list[declared.Settings]:
-        """Name the settings that the conformance suite tries."""
+        """Return the settings that the conformance suite tries."""
         return [cls.Settings(k=2), cls.Settings(k=3)]
 
-    def promise(self) -> Guarantee:
-        """Say what an independent audit can test."""
-        k = self.settings.k
+    @classmethod
+    def traits(cls, settings: Settings) -> Traits:
+        """Return the properties of `frequent-only` with these settings."""
+        return Traits(
+            empties=frozenset({"user"}),
+            labels=Labels.NONE,
+            coded_state={**HELD_CODES, "queries_first": "query", "pairs_first": "query"},
+            main_setting="k",
+        )
+
+    @classmethod
+    def promise(cls, settings: Settings) -> Guarantee:
+        """Return the guarantee of `frequent-only` with these settings."""
+        k = settings.k
         return Guarantee(
-            words=f"every released query was asked by at least {k} people before its first row left",
+            statement=f"every released query was asked by at least {k} people before its first row left",
             does_not_protect_against=(
                 f"texts that {k} people share and that still say something about one of them",
                 f"{k} accounts opened by one attacker to push a text over the threshold",
@@ -79,58 +95,98 @@ class FrequentOnly(Protector):
         return self.key_of_text(self.texts.query, batch.query)
 
     def push(self, batch: Batch) -> Batch:
-        """Count the askers, then let go of every record whose query has enough of them."""
-        self._queries.reserve(len(batch))
-        self._pairs.reserve(len(batch))
-        tables = self._queries.arrays + self._pairs.arrays
-        askers.admit(batch.query, batch.user, batch.seq, self.settings.k, *tables)
-        waiting = self._held + batch
-        opened = askers.opened_at(waiting.query, *self._queries.arrays)
-        safe = opened >= 0
-        self._held = waiting[~safe]
-        free = waiting[safe]
-        blank = free.blank | BIT["user"]
-        return free.replace(seq=np.maximum(free.seq, opened[safe]), blank=blank)
+        """Count users; return every record whose query enough of them have asked."""
+        enough = self._users.add(batch.query, batch.user, batch.seq) >= self.settings.k
+        moment = self._users.reached_at(batch.query)
+        slots = self._hold(batch)
+        out = np.empty((len(self._held), 2), np.int64)
+        n = _release(batch.query, slots, enough, moment, self._last, self._before, out)
+        free, moment = out[:n][np.argsort(self._arrival[out[:n, 0]])].T
+        self._arrival[free] = MISSING
+        records = self._held.pop(free)
+        blank = records.blank | COLUMN_BIT["user"]
+        return records.replace(seq=np.maximum(records.seq, moment), blank=blank)
+
+    def _hold(self, batch: Batch) -> IntArray:
+        """Hold records; return their slots."""
+        slots = self._held.add(batch)
+        self._make_room(slots, batch.query)
+        self._arrival[slots] = np.arange(self._arrived, self._arrived + len(batch))
+        self._arrived += len(batch)
+        return slots
+
+    def _make_room(self, slots: IntArray, query: IntArray) -> None:
+        size = int(slots.max(initial=-1)) + 1
+        self._last = grown(self._last, int(query.max(initial=-1)) + 2, MISSING)
+        self._before = grown(self._before, size, MISSING)
+        self._arrival = grown(self._arrival, size, MISSING)
+
+    def _held_slots(self) -> IntArray:
+        """Return the slots of the held records, in the order in which they came."""
+        slots = np.flatnonzero(self._arrival >= 0)
+        return slots[np.argsort(self._arrival[slots])]
 
     def close(self) -> Batch:
-        """Drop what too few people asked."""
-        self.drop(self._held.row, "asked by too few people")
-        self._held = Batch.empty(self.texts)
-        return self._held
+        """Drop what too few users asked."""
+        self.drop(self._held.pop(slots := self._held_slots()).row, "asked by too few people")
+        self._arrival[slots], self._last[:] = MISSING, MISSING
+        return Batch.empty(self.texts)
 
     def erase(self, users: IntArray, rows: IntArray) -> None:
         """Count without them; a query of which fewer than k people are known then waits for others again.
 
         Of a query that was frequent enough only its first k people are known. What has left stays out.
         """
-        stays = self.forget(self._held, users, rows)
-        gone, self._held = self._held[~stays], self._held[stays]
-        lost = np.setdiff1d(_asked(gone.query, gone.user), _asked(self._held.query, self._held.user))
-        pairs, queries = self._pairs.items(), self._queries.items()
-        asks = ~np.isin(pairs["second"], users) & ~np.isin(_asked(pairs["first"], pairs["second"]), lost)
-        place = np.searchsorted(queries["first"], pairs["first"][asks])
-        people = np.bincount(place, minlength=queries["first"].size)
-        still_open = (queries["value"] < 0) & (people >= self.settings.k)
-        value = np.where(still_open, queries["value"], people)[people > 0]
-        self._pairs = PairTable.of(*(pairs[part][asks] for part in ("first", "second", "value")))
-        self._queries = PairTable.of(queries["first"][people > 0], queries["second"][people > 0], value)
+        slots = self._held_slots()
+        held = self._held.peek(slots)
+        stays = self.drop_erased(held, users, rows)
+        gone, held = self._held.pop(slots[~stays]), held[stays]
+        self._arrival[slots[~stays]], self._last[:] = MISSING, MISSING
+        _chain(held.query, slots[stays], self._last, self._before)
+        lost = np.setdiff1d(key_and_user(gone.query, gone.user), key_and_user(held.query, held.user))
+        self._users.erase(users, lost)
 
     def snapshot(self) -> State:
-        """Give the counts and the held records."""
-        held = {f"held_{name}": array for name, array in self._held.arrays().items()}
-        queries = {f"queries_{name}": array for name, array in self._queries.items().items()}
-        pairs = {f"pairs_{name}": array for name, array in self._pairs.items().items()}
-        return held | queries | pairs | self._snapshot_dropped()
+        """Return the counts and the held records."""
+        held = self._held.snapshot(self._held_slots())
+        return held | self._users.snapshot() | self._snapshot_dropped()
 
     def restore(self, state: State) -> None:
-        """Carry on from a snapshot."""
-        self._held = Batch.of({name: state[f"held_{name}"] for name in Batch.COLUMNS}, self.texts)
-        parts = ("first", "second", "value")
-        self._queries = PairTable.of(*(state[f"queries_{part}"] for part in parts))
-        self._pairs = PairTable.of(*(state[f"pairs_{part}"] for part in parts))
+        """Continue from a snapshot."""
+        self._last, self._arrival = np.empty(0, np.int64), np.empty(0, np.int64)
+        slots = self._held.restore(state)
+        self._make_room(slots, state["held_query"])
+        self._arrival[slots] = np.arange(slots.size)
+        self._arrived = slots.size
+        _chain(state["held_query"], slots, self._last, self._before)
+        self._users.restore(state)
         self._restore_dropped(state)
 
 
-def _asked(query: IntArray, user: IntArray) -> IntArray:
-    """Make one number of a query and a user."""
-    return (query << 32) + user
+@njit(cache=True, nogil=True)
+def _release(query, slot, enough, moment, last, before, out):  # type: ignore[no-untyped-def]
+    """Hold each record, and list all held ones of its query if enough users asked it.
+
+    `last` (INOUT, by query + 1) and `before` (INOUT, by slot) chain the slots of held records. `out` gets the
+    slot and the moment of each record that may leave; return how many there are.
+    """
+    size = 0
+    for i in range(query.size):
+        before[slot[i]] = last[query[i] + 1]
+        last[query[i] + 1] = slot[i]
+        if enough[i]:
+            one = slot[i]
+            while one >= 0:
+                out[size, 0], out[size, 1] = one, moment[i]
+                size += 1
+                one = before[one]
+            last[query[i] + 1] = -1
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _chain(query, slot, last, before):  # type: ignore[no-untyped-def]
+    """Chain the slots of held records by query, in the order in which they came."""
+    for i in range(query.size):
+        before[slot[i]] = last[query[i] + 1]
+        last[query[i] + 1] = slot[i]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 
 import polars as pl
 
-from querycloak.dictionary import Texts
-from querycloak.engines.local import Pending, Released, encode, render
+from querycloak.audits.evidence import Evidence
+from querycloak.dictionary import Dictionaries
+from querycloak.engines.codec import Released, decode, encode_and_register
 from querycloak.engines.pipeline import Pipeline
-from querycloak.engines.replay import in_order
-from querycloak.guarantees import Evidence
+from querycloak.engines.record_store import RecordStore
+from querycloak.engines.time_order import in_order
 from querycloak.log import Batch
-from querycloak.protector import Protector
+from querycloak.protector import Protector, Traits
 from querycloak.settings import Settings
 
 _TEXTS = ("user", "query", "url", "category")
@@ -24,21 +26,30 @@ class Bench:
     """A method with a log to try it on: builds fresh instances, runs them, and shows what came out."""
 
     def __init__(
-        self, method: type[Protector], settings: Settings, log: pl.DataFrame, texts: Texts | None = None
+        self,
+        method: type[Protector],
+        settings: Settings,
+        log: pl.DataFrame,
+        texts: Dictionaries | None = None,
     ) -> None:
         self.method, self.settings = method, settings
         self.frame = in_order(log, KEY)
-        self.texts = texts or Texts()
-        self.batch = encode(self.frame, self.pipeline(self.make()), 0)
+        self.texts = texts or Dictionaries()
+        self.batch = encode_and_register(self.frame, self.pipeline(self.make()), 0)
+
+    @property
+    def traits(self) -> Traits:
+        """The properties of the method with these settings."""
+        return self.method.traits(self.settings)
 
     def make(self) -> Protector:
         """Build a fresh instance on the shared dictionary."""
         return self.method(self.settings, KEY, self.texts)
 
     def pipeline(self, method: Protector) -> Pipeline:
-        """Put a method into a pipeline of its own, as engines run it."""
+        """Return a pipeline with this method alone, as engines run it."""
         pipeline = Pipeline([], KEY, method.texts)
-        pipeline.stages = [method]
+        pipeline.stages, pipeline.traits = [method], [method.traits(method.settings)]
         return pipeline
 
     def run(self, at: Sequence[int] = ()) -> Batch:
@@ -49,30 +60,36 @@ class Bench:
             released += pipeline.push(piece)
         return released + pipeline.close_at(self.frame.height)
 
+    @cached_property
+    def whole(self) -> Batch:
+        """What a fresh instance releases of the log in one piece, for checks to share."""
+        return self.run()
+
     def counts(self, method: Protector) -> pl.DataFrame:
-        """Give the table of a method that has ended, as the engine would write it."""
+        """Return the table of a method that has ended, as the engine would write it."""
         return self.pipeline(method).counts()
 
     def evidence(self, method: Protector, released: Batch) -> Evidence:
         """Spell out what a method released so far, as an audit sees it; of a table, once it has ended."""
-        pending = Pending()
+        pending = RecordStore()
         pending.add(self.frame)
         pipeline = self.pipeline(method)
-        pipeline.meet(self.batch.user)
-        return self.evidence_of(method, render(pipeline, released, pending))
+        pipeline.register_users(self.batch.user)
+        return self.evidence_of(method, decode(pipeline, released, pending))
 
     def evidence_of(self, method: Protector, shown: Released, erased: pl.DataFrame | None = None) -> Evidence:
-        """Put what was spelled out beside the original; with those who were erased meanwhile."""
-        frame = self.counts(method) if method.table else shown.frame
+        """Return the evidence of a release, with the users who were erased meanwhile."""
+        own = self.traits
+        frame = self.counts(method) if own.is_table else shown.frame
         release = frame.with_row_index("released_row").cast({"released_row": pl.Int64})
         truth = shown.truth.with_row_index("released_row").cast({"released_row": pl.Int64})
-        rewritten = "query" in self.method.rewrites
+        rewritten = "query" in own.rewrites
         return Evidence(
             release.lazy(),
             self.frame.lazy(),
             truth.lazy(),
             rewritten=rewritten,
-            table=method.table,
+            table=own.is_table,
             erased=None if erased is None else erased.lazy(),
         )
 
@@ -85,7 +102,7 @@ def cut(batch: Batch, at: Sequence[int]) -> Iterator[Batch]:
 
 
 def spelled_rows(batch: Batch) -> list[tuple[object, ...]]:
-    """Give a batch as plain tuples with texts in the place of their codes, to compare over dictionaries."""
+    """Return a batch as plain tuples with texts in the place of their codes, to compare over dictionaries."""
     texts = {name: getattr(batch.texts, name).decode(getattr(batch, name)) for name in _TEXTS}
     columns = (texts.get(name, getattr(batch, name)) for name in Batch.COLUMNS)
     return list(
@@ -97,5 +114,5 @@ def spelled_rows(batch: Batch) -> list[tuple[object, ...]]:
 
 
 def rows(batch: Batch) -> list[tuple[int, ...]]:
-    """Give a batch as plain tuples, to compare."""
+    """Return a batch as plain tuples, to compare."""
     return list(zip(*(getattr(batch, name).tolist() for name in Batch.COLUMNS), strict=True))

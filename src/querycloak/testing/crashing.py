@@ -29,7 +29,7 @@ class Summary:
     same_bytes: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as plain values."""
+        """Return it as plain values."""
         return asdict(self)
 
 
@@ -117,7 +117,7 @@ class _Sender(threading.Thread):
             time.sleep(0.01)
 
     def allow(self, batches: int) -> None:
-        """Let so many more batches be sent."""
+        """Allow so many more batches to be sent."""
         self._shares.release(batches)
 
     def finish(self) -> None:

@@ -59,7 +59,7 @@ class LocalCrowd:
         self._engine: asyncio.Server | None = None
 
     def friends(self, member: int) -> list[int]:
-        """Say who is whose friend."""
+        """Return who is whose friend."""
         return sorted({a + b - member for a, b in self.pairs if member in (a, b)})
 
     async def __aenter__(self) -> Self:
@@ -106,12 +106,12 @@ class LocalCrowd:
         (self.folder / str(member) / "crowd.toml").write_text("\n".join(lines) + "\n", "utf-8")
 
     def log(self, member: int) -> str:
-        """Give all that a member has said on standard error."""
+        """Return all that a member has said on standard error."""
         path = self.folder / f"{member}.log"
         return path.read_text("utf-8") if path.exists() else ""
 
     def start(self, member: int) -> None:
-        """Start a member, or start her again."""
+        """Start a member, or start it again."""
         self._doors.pop(member, None)
         config = str(self.folder / str(member) / "crowd.toml")
         with (self.folder / f"{member}.log").open("wb") as log:
@@ -135,29 +135,29 @@ class LocalCrowd:
         self._processes[member].wait()
 
     def stop(self, member: int) -> int:
-        """Ask a member to stop; give her exit status."""
+        """Stop a member; return its exit status."""
         self._processes[member].send_signal(signal.SIGTERM)
         return self._processes[member].wait(20)
 
     def door(self, member: int) -> int:
-        """Give the port of a member's endpoint."""
+        """Return the port of a member's endpoint."""
         return self._doors[member]
 
     def close_engine(self) -> None:
-        """Let the engine fail from now on."""
+        """Make the engine fail from now on."""
         assert self._engine is not None
         self._engine.close()
 
     def alive(self, member: int) -> bool:
-        """Say whether a member's process runs."""
+        """Whether a member's process runs."""
         return self._processes[member].poll() is None
 
     def process(self, member: int) -> int:
-        """Give the process id of a member."""
+        """Return the process id of a member."""
         return self._processes[member].pid
 
     async def get(self, member: int, target: str, host: str | None = None) -> tuple[int, bytes]:
-        """Ask a member's endpoint; give status and body. Raises `ConnectionError` if she is not there."""
+        """Send a request to a member; return status and body. Raise `ConnectionError` if it does not run."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self._doors[member], limit=1 << 24)
         try:
             named = host or f"127.0.0.1:{self._doors[member]}"
@@ -171,15 +171,15 @@ class LocalCrowd:
         return int(head.split(b" ")[1]), body
 
     async def search(self, member: int, text: str) -> tuple[int, bytes]:
-        """Let a member search."""
+        """Submit a search of a member."""
         return await self.get(member, "/search?q=" + quote(text, safe=""))
 
     async def health(self, member: int) -> dict[str, Any]:
-        """Ask a member how she is."""
+        """Return the status of a member."""
         return dict(json.loads((await self.get(member, "/health"))[1]))
 
     async def whole(self, within: float = 60.0) -> None:
-        """Wait until everybody is connected with all her friends."""
+        """Wait until every member is connected to all of its friends."""
         async with asyncio.timeout(within):
             for member in self.real:
                 while (await self.health(member))["connected"] < len(self.friends(member)):

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from querycloak.dictionary import Texts
-from querycloak.engines.local import Pending, Released, render
-from querycloak.engines.recode import recoded
-from querycloak.guarantees import Evidence
+from querycloak.audits.evidence import Evidence
+from querycloak.dictionary import Dictionaries
+from querycloak.engines.codec import Released, decode
+from querycloak.engines.record_store import RecordStore
+from querycloak.engines.state_codec import compact_dictionaries
 from querycloak.log import Batch, IntArray
 from querycloak.testing.bench import KEY, Bench, cut
 
@@ -19,7 +20,7 @@ _TEXT = ("user", "query", "url", "category")
 
 
 def spelled(batch: Batch) -> list[tuple[Any, ...]]:
-    """Give a batch as plain tuples with texts in the place of codes, to compare over dictionaries."""
+    """Return a batch as plain tuples with texts in the place of codes, to compare over dictionaries."""
     columns = [
         getattr(batch.texts, name).decode(np.ascontiguousarray(values)).to_list()
         if name in _TEXT
@@ -38,7 +39,7 @@ class Erasing:
 
     def __init__(self, bench: Bench, at: Sequence[int], *, audited: bool = False) -> None:
         ends = sorted(min(place, len(bench.batch)) for place in at)
-        self.bench, names = _with_returns(bench, ends if bench.make().erases else [])
+        self.bench, names = _with_returns(bench, ends)
         self.texts, self._ends = self.bench.texts, [*ends, len(bench.batch)]
         self.pieces = list(cut(self.bench.batch, at))
         names += [[] for _ in range(len(self.pieces) - len(names))]
@@ -47,15 +48,15 @@ class Erasing:
         self._audited, self._released = audited, list[Released]()
         self._erased: list[tuple[str, int]] = []
         self._names = names
-        self._pending = Pending()
+        self._pending = RecordStore()
         self._pending.add(self.bench.frame)
         self.shown = Batch.empty(self.texts)
 
-    def _set_up(self, texts: Texts) -> None:
+    def _set_up(self, texts: Dictionaries) -> None:
         self.texts = texts
         self.method = self.bench.method(self.bench.settings, KEY, texts)
         self._pipeline = self.bench.pipeline(self.method)
-        self._pipeline.meet(self.bench.batch.user)
+        self._pipeline.register_users(self.bench.batch.user)
 
     def push(self, place: int) -> Batch:
         """Push a piece; give what leaves."""
@@ -67,7 +68,7 @@ class Erasing:
             self._note(self._pipeline.push(self._in_codes(record)))
 
     def _in_codes(self, piece: Batch) -> Batch:
-        """Give a piece in the codes of the dictionaries that are in use now."""
+        """Return a piece in the codes of the dictionaries that are in use now."""
         if self.texts is piece.texts:
             return piece
         columns = {
@@ -82,7 +83,7 @@ class Erasing:
 
     def _note(self, out: Batch) -> Batch:
         if self._audited:
-            self._released.append(render(self._pipeline, out, self._pending))
+            self._released.append(decode(self._pipeline, out, self._pending))
         self.shown += out
         return out
 
@@ -97,20 +98,20 @@ class Erasing:
         return int(self.bench.batch.seq[: self._ends[place]].max(initial=0))
 
     def rows_of(self, place: int) -> IntArray:
-        """Give the input rows that had come by the end of a piece of those who are erased then."""
+        """Return the input rows that had come by the end of a piece of those who are erased then."""
         so_far = self.bench.batch[: self._ends[place]]
         return so_far.row[np.isin(so_far.user, self.victims[place])]
 
     def forgotten(self, place: int, column: str) -> set[str]:
-        """Give the texts that by the end of a piece nobody but the erased had brought."""
+        """Return the texts that by the end of a piece nobody but the erased had brought."""
         so_far = self.bench.batch[: self._ends[place]]
         theirs = np.isin(so_far.user, np.concatenate(self.victims[: place + 1]))
         dictionary = getattr(self.bench.texts, column)
-        hers, others = (
+        own, otown = (
             set(dictionary.decode(np.array(getattr(so_far, column)[which])).drop_nulls())
             for which in (theirs, ~theirs)
         )
-        return hers - (_with_ancestors(others) if column == "category" else others)
+        return own - (_with_ancestors(otown) if column == "category" else otown)
 
     def restart(self) -> None:
         """Carry on in a fresh instance."""
@@ -120,8 +121,8 @@ class Erasing:
 
     def recode(self) -> None:
         """Carry on in a fresh instance with fresh dictionaries."""
-        new = Texts()
-        state = recoded(self._pipeline.snapshot(), self._pipeline, self.texts, new)
+        new = Dictionaries()
+        state = compact_dictionaries(self._pipeline.snapshot(), self._pipeline, self.texts, new)
         self._set_up(new)
         self._pipeline.restore(state)
 
@@ -150,7 +151,7 @@ def _with_ancestors(paths: set[str]) -> set[str]:
 
 
 def _with_returns(bench: Bench, ends: list[int]) -> tuple[Bench, list[list[str]]]:
-    """Choose whom to erase at these places, and give the bench of a log in which they return as others."""
+    """Choose whom to erase at these places, and give the bench of a log in which they return as otown."""
     frame = bench.frame
     name = dict(zip(frame["row"].to_list(), frame["user"].to_list(), strict=True))
     of_search: dict[int, list[int]] = {}

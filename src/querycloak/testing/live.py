@@ -63,12 +63,12 @@ class LiveService:
 
     @property
     def process(self) -> int:
-        """Give the number of the process."""
+        """Return the number of the process."""
         assert self._process is not None
         return self._process.pid
 
     def log(self) -> str:
-        """Give all that the service has written to standard error."""
+        """Return all that the service has written to standard error."""
         return (self.folder.parent / f"{self.folder.name}.log").read_text("utf-8")
 
     def kill(self) -> None:

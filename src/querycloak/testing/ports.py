@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 
-#: Ports that no system gives to whoever connects to somebody: those could take one before a server has it.
+#: Ports that no system assigns to outgoing connections: such a connection could take one before a server.
 _PORTS = range(10_000, 32_000)
 
 

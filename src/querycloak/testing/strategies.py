@@ -8,8 +8,9 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-_USERS = ("ann", "bob", "cat", "dan", "eve", "flo")
-_QUERIES = (
+#: What records are made of.
+USERS = ("ann", "bob", "cat", "dan", "eve", "flo")
+QUERIES = (
     "weather",
     "cheap flights",
     "zebra 123",
@@ -21,20 +22,22 @@ _QUERIES = (
     "one two three four five six seven eight nine",
     "naïve café ſmith",
 )
-_CATEGORIES = ("Sports/Soccer/Cup", "Sports/Soccer", "Sports/Tennis", "News/Weather", "Home", None)
-_START = datetime(2006, 3, 1, tzinfo=UTC)
+RANKS = (None, 1, 2, 7)
+URLS = (None, "http://made-up.example/a", "http://made-up.example/b")
+CATEGORIES = ("Sports/Soccer/Cup", "Sports/Soccer", "Sports/Tennis", "News/Weather", "Home", None)
+START = datetime(2006, 3, 1, tzinfo=UTC)
 
 
 def records() -> st.SearchStrategy[dict[str, Any]]:
     """Make one search."""
     return st.fixed_dictionaries(
         {
-            "user": st.sampled_from(_USERS),
-            "query": st.sampled_from(_QUERIES),
-            "time": st.integers(0, 40).map(lambda step: _START + timedelta(seconds=20 * step)),
-            "rank": st.sampled_from([None, 1, 2, 7]),
-            "url": st.sampled_from([None, "http://made-up.example/a", "http://made-up.example/b"]),
-            "category": st.sampled_from(_CATEGORIES),
+            "user": st.sampled_from(USERS),
+            "query": st.sampled_from(QUERIES),
+            "time": st.integers(0, 40).map(lambda step: START + timedelta(seconds=20 * step)),
+            "rank": st.sampled_from(RANKS),
+            "url": st.sampled_from(URLS),
+            "category": st.sampled_from(CATEGORIES),
         }
     )
 

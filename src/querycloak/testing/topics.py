@@ -65,7 +65,7 @@ class Topics:
         return name
 
     def url(self, topic: str, **parameters: str) -> str:
-        """Give a topic's address for the service."""
+        """Return a topic's address for the service."""
         query = "&".join(f"{name}={value}" for name, value in parameters.items())
         return f"kafka://{self._kafka.bootstrap}/{topic}" + (f"?{query}" if query else "")
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from querycloak.errors import MissingExtra
-from querycloak.kernels import vectors as kernel
+from querycloak.topics import vectors as kernel
 
 #: The length of a vector, and the steps to which the model's values are rounded.
 STEPS = 1 << 12
@@ -31,7 +31,7 @@ def installed() -> bool:
 
 
 def require(purpose: str) -> None:
-    """Say that the extra is missing, and what for, before any work is done for nothing."""
+    """Raise MissingExtra before any work is done for nothing."""
     if not installed():
         raise MissingExtra("embeddings", purpose)
 

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import querycloak as qc
-from querycloak.engines.recompute import CHECK
+from querycloak.engines.verify import CHECK
+from tests.support.logs import made_up
 from tests.unit.methods.made_dp import SETTINGS, TREE, made, part, protect
 
 
 @pytest.fixture(scope="module")
 def log():
-    return qc.generate(60, seed=3, categories=True)
+    return made_up(60, seed=3, categories=True)
 
 
 @pytest.fixture(scope="module")

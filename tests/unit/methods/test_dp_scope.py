@@ -62,12 +62,11 @@ def test_a_file_that_cannot_be_written_spends_nothing(tmp_path, monkeypatch):
 @pytest.mark.sign
 def test_a_wrong_key_enters_nothing_into_the_ledger(tmp_path):
     from querycloak.engines.pipeline import parse_stages
-    from querycloak.engines.release import protect
-    from querycloak.engines.request import Request
+    from querycloak.engines.release import ReleaseJob, make_release
 
     qc.write(log_of(), tmp_path / "log.csv")
     stages = parse_stages(["dp-semantic"], {"budget": "5"})
-    request = Request(
+    request = ReleaseJob(
         str(tmp_path / "log.csv"),
         str(tmp_path / "out.csv"),
         stages,
@@ -76,7 +75,7 @@ def test_a_wrong_key_enters_nothing_into_the_ledger(tmp_path):
         sign=tmp_path / "no.pem",
     )
     with pytest.raises(UsageError, match="signing key"):
-        protect(request)
+        make_release(request)
     assert not (tmp_path / "state").exists()
 
 

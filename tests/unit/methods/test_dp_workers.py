@@ -11,11 +11,12 @@ import pytest
 
 import querycloak as qc
 from querycloak import io, keys
-from querycloak.dictionary import Texts
-from querycloak.engines import local
+from querycloak.dictionary import Dictionaries
+from querycloak.engines import codec, record_store
 from querycloak.engines.pipeline import Pipeline, parse_stages
-from querycloak.engines.replay import whole
+from querycloak.engines.time_order import whole
 from querycloak.log import Batch
+from tests.support.logs import made_up
 
 WORKERS = 2
 TEXTS = ("user", "query", "category")
@@ -31,8 +32,8 @@ CASES = [
 def work(path, settings, key, part):
     """Do one worker's share: read the log, keep the records of its people, protect them."""
     log = io.read(path)
-    pipeline = Pipeline(parse_stages(["dp-semantic"], settings), key, Texts())
-    batch = local.encode(next(whole(log, key)), pipeline, 0)
+    pipeline = Pipeline(parse_stages(["dp-semantic"], settings), key, Dictionaries())
+    batch = codec.encode_and_register(next(whole(log, key)), pipeline, 0)
     mine = batch[np.asarray(pipeline.stages[0].partition_key(batch)) % WORKERS == part]
     released = pipeline.push(mine) + pipeline.close_at(len(log))
     found = {name: np.array(getattr(released, name)) for name in NUMBERS}
@@ -46,7 +47,7 @@ def merged(parts, pipeline):
     for name in TEXTS:
         spelled = pl.Series([text for part in parts for text in part[name]], dtype=pl.String)
         columns[name] = getattr(pipeline.texts, name).encode(spelled)
-    return pipeline._in_order(Batch.of(columns, pipeline.texts))
+    return pipeline._release_order(Batch.of(columns, pipeline.texts))
 
 
 @pytest.fixture(scope="module")
@@ -58,19 +59,19 @@ def pool():
 @pytest.mark.parametrize("settings", CASES, ids=str)
 def test_two_workers_make_the_same_file(tmp_path, pool, settings):
     path, out = tmp_path / "log.parquet", tmp_path / "out.parquet"
-    log = qc.generate(80, seed=5, categories=True)
+    log = made_up(80, seed=5, categories=True)
     qc.write(log, str(path))
     release = qc.protect(path, "dp-semantic", output=out, seed=9, **settings)
     secret = keys.Secret.from_seed(9)
-    key = keys.release_key(secret, "", keys.release_name(secret, "", 0))
+    key = keys.release_key(secret, "", keys.release_id(secret, "", 0))
     jobs = [pool.submit(work, path, settings, key, part) for part in range(WORKERS)]
     parts = [job.result() for job in jobs]
     assert all(len(part["row"]) for part in parts), "both workers had something to do"
-    pipeline = Pipeline(parse_stages(["dp-semantic"], settings), key, Texts())
+    pipeline = Pipeline(parse_stages(["dp-semantic"], settings), key, Dictionaries())
     batch = merged(parts, pipeline)
-    pipeline.meet(pipeline.texts.user.encode(log.frame["user"]))
-    pending = local.Pending()
+    pipeline.register_users(pipeline.texts.user.encode(log.frame["user"]))
+    pending = record_store.RecordStore()
     pending.add(next(whole(io.read(path), key)))
-    frame = local.render(pipeline, batch, pending).frame
+    frame = codec.decode(pipeline, batch, pending).frame
     sha256 = io.write(frame, tmp_path / "again.parquet", io.layout_for(str(out), like=io.read(path).layout))
     assert sha256 == release.certificate["release"]["sha256"]

@@ -7,23 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from querycloak.dictionary import Texts
-from querycloak.engines.local import encode
+from querycloak.dictionary import Dictionaries
+from querycloak.engines.codec import encode_and_register
 from querycloak.engines.pipeline import Pipeline, parse_stages
-from querycloak.engines.recode import outgrown, recoded
-from querycloak.engines.replay import in_order
-from querycloak.errors import Refused
-from querycloak.guarantees.cohorts import GENERATIONS
+from querycloak.engines.state_codec import compact_dictionaries, is_outgrown
+from querycloak.engines.time_order import in_order
 from querycloak.keys import derive
 from querycloak.log import Batch
 from querycloak.methods.cohort import Cohort
+from querycloak.methods.cohort.audit import GENERATIONS
 from querycloak.methods.frequent_only import FrequentOnly
 from querycloak.methods.swap import SURPLUS, Swap
 from querycloak.protector import ERASED, UNDER_ERASED_LABEL
 from querycloak.testing.bench import Bench
 from querycloak.testing.erasing import Erasing
-from querycloak.testing.generator import generate
 from tests.reference.naive_cohort import NaiveCohort
+from tests.support.logs import made_up
 
 KEY = b"k" * 32
 NOBODY = np.empty(0, np.int64)
@@ -33,7 +32,7 @@ class Desk:
     """A method beside a growing dictionary of users: asks and erases by small numbers."""
 
     def __init__(self, kind, settings):
-        self.texts = Texts()
+        self.texts = Dictionaries()
         self.method = kind(settings, KEY, self.texts)
         self.author: dict[int, int] = {}
 
@@ -124,11 +123,11 @@ def test_a_cohort_that_is_whole_again_is_another_generation_for_the_audit():
     desk = Desk(Cohort, Cohort.Settings(k=2, shards=1))
     desk.ask(1, 2)
     code = desk.texts.user.intern(["user 2"])
-    before, size = desk.method.cohort_of(code)
+    before, size = desk.method.truth_columns(code).values()
     desk.erase(1)
-    assert desk.method.cohort_of(code)[1].tolist() == [1]  # fewer than k: an audit would see it
+    assert desk.method.truth_columns(code)["cohort_size"].tolist() == [1]
     desk.ask(3)
-    after, again = desk.method.cohort_of(code)
+    after, again = desk.method.truth_columns(code).values()
     assert before.tolist() != after.tolist()
     assert size.tolist() == again.tolist() == [2]
 
@@ -137,10 +136,10 @@ def test_empty_seats_are_kept_in_the_book_and_filled_first():
     desk = Desk(Cohort, Cohort.Settings(k=2, shards=1))
     desk.ask(1, 2, 3, 4, 5)
     desk.erase(2)
-    book = desk.method.book()
-    assert book["user"].null_count() == 1
+    table = desk.method.source_state.save()
+    assert table["user"].null_count() == 1
     night = Desk(Cohort, Cohort.Settings(k=2, shards=1))
-    met = night.method.open_book(book)
+    met = night.method.source_state.load(table)
     assert "user 2" not in night.texts.user.decode(met).to_list()
     assert len(night.ask(1)) == 0
     assert sorted(night.ask(6).row.tolist()) == [0, 1]
@@ -154,10 +153,10 @@ def test_who_joins_at_the_end_fills_empty_seats_and_sits_in_one_cohort_only():
     desk.ask(1)
     last = desk.method.close()
     assert sorted(last.row.tolist()) == [4, 5, 6, 7]
-    people = desk.method.book()["user"].drop_nulls()
+    people = desk.method.source_state.save()["user"].drop_nulls()
     assert people.n_unique() == people.len() == 6
-    book = dict(desk.method.book().drop_nulls().select("user", "cohort").rows())
-    assert book["user 7"] == book["user 1"]
+    cohorts = dict(desk.method.source_state.save().drop_nulls().select("user", "cohort").rows())
+    assert cohorts["user 7"] == cohorts["user 1"]
 
 
 def test_a_newest_cohort_that_waits_for_joiners_waits_for_its_seat_first():
@@ -176,12 +175,6 @@ def test_with_likeness_a_seat_goes_to_the_longest_waiting_who_fits():
     freed = desk.ask(2, category="Sports")  # she has waited longer than 4, but has the topic of 1
     assert sorted(freed.row.tolist()) == [3, 4]
     assert set(desk.labels(freed)) <= {1, 4}
-
-
-def test_one_cohort_per_topic_forgets_nobody():
-    stages = parse_stages(["cohort"], {"scope": "category", "time": "drop"})
-    with pytest.raises(Refused, match="cannot forget"):
-        Pipeline(stages, KEY, Texts()).erase(np.array([0]), NOBODY)
 
 
 def balance(swap):
@@ -242,7 +235,7 @@ def test_a_query_that_the_erased_made_frequent_waits_again():
 
 @pytest.fixture(scope="module")
 def log():
-    return in_order(generate(60, seed=3, categories=True).frame, KEY)
+    return in_order(made_up(60, seed=3, categories=True).frame, KEY)
 
 
 @pytest.mark.parametrize(
@@ -259,8 +252,8 @@ def log():
 def test_behind_a_method_that_moves_labels_records_are_found_by_their_rows(log, methods, labels):
     chosen = {f"{name}.labels": labels for name in methods if name != "frequent-only"}
     chosen |= {f"{name}.k": "3" for name in methods if name != "rules"}
-    pipeline = Pipeline(parse_stages(methods, chosen), KEY, Texts())
-    batch = encode(log, pipeline, 0)
+    pipeline = Pipeline(parse_stages(methods, chosen), KEY, Dictionaries())
+    batch = encode_and_register(log, pipeline, 0)
     half = len(batch) // 2
     early = pipeline.push(batch[:half])
     users = np.unique(batch.user[:half])[:8]
@@ -280,8 +273,8 @@ def test_behind_a_method_that_moves_labels_records_are_found_by_their_rows(log, 
 
 def test_a_later_method_drops_her_records_under_others_labels_and_others_under_hers(log):
     chosen = {"swap.k": "3", "cohort.k": "500"}  # all that leaves `swap` waits in `cohort`
-    pipeline = Pipeline(parse_stages(["swap", "cohort"], chosen), KEY, Texts())
-    batch = encode(log, pipeline, 0)
+    pipeline = Pipeline(parse_stages(["swap", "cohort"], chosen), KEY, Dictionaries())
+    batch = encode_and_register(log, pipeline, 0)
     half = batch[: len(batch) // 2]
     assert len(pipeline.push(half)) == 0
     users, asked = np.unique(half.user, return_counts=True)
@@ -302,10 +295,10 @@ def test_a_later_method_drops_her_records_under_others_labels_and_others_under_h
 )
 def test_many_erasures_leave_the_promise_as_it_was(kind, settings):
     """Seeded; the tests of chance alarm once in a million good releases."""
-    log = generate(120, seed=5, categories=True).frame
+    log = made_up(120, seed=5, categories=True).frame
     run = Erasing(Bench(kind, settings, log), range(200, log.height, 150), audited=True).to_the_end()
     assert sum(users.size for users in run.victims) > 20
-    findings = run.method.promise().audit(run.evidence())
+    findings = run.method.promise(run.method.settings).audit(run.evidence())
     assert {finding.verdict for finding in findings} == {"kept"}, findings
     if kind is Swap:
         assert run.method.dropped[ERASED] > 0
@@ -316,10 +309,12 @@ def test_many_erasures_leave_the_promise_as_it_was(kind, settings):
 
 
 def test_recoding_keeps_only_what_is_held_and_refuses_a_dictionary_in_use(log):
-    pipeline = Pipeline(parse_stages(["rules", "swap"], {"swap.k": "50", "swap.guard": "0.5"}), KEY, Texts())
-    pipeline.push(encode(log, pipeline, 0))
-    state, new = pipeline.snapshot(), Texts()
-    moved = recoded(state, pipeline.stages, pipeline.texts, new)
+    pipeline = Pipeline(
+        parse_stages(["rules", "swap"], {"swap.k": "50", "swap.guard": "0.5"}), KEY, Dictionaries()
+    )
+    pipeline.push(encode_and_register(log, pipeline, 0))
+    state, new = pipeline.snapshot(), Dictionaries()
+    moved = compact_dictionaries(state, pipeline.stages, pipeline.texts, new)
     held = pipeline.texts.query.decode(state["1/held_query"])
     assert set(new.query.texts()) == set(held)
     assert new.query.decode(moved["1/held_query"]).to_list() == held.to_list()
@@ -328,16 +323,16 @@ def test_recoding_keeps_only_what_is_held_and_refuses_a_dictionary_in_use(log):
     waiting = pipeline.texts.category.decode(state["1/held_category"])
     assert set(new.category.texts()) == set(waiting.drop_nulls())
     assert new.category.decode(moved["1/held_category"]).to_list() == waiting.to_list()
-    other = Texts()
+    other = Dictionaries()
     other.user.intern(["somebody else"])
     with pytest.raises(ValueError, match="empty dictionary"):
-        recoded(state, pipeline.stages, pipeline.texts, other)
+        compact_dictionaries(state, pipeline.stages, pipeline.texts, other)
 
 
 @pytest.mark.parametrize("column", ["query", "url", "category"])
 def test_dictionaries_are_outgrown_when_one_of_them_holds_more_than_twice_what_is_used(column):
-    old, new = Texts(), Texts()
+    old, new = Dictionaries(), Dictionaries()
     getattr(old, column).intern([f"text {n}" for n in range(25)])
     getattr(new, column).intern([f"text {n}" for n in range(10)])
-    assert outgrown(old, new, spare=4)
-    assert not outgrown(old, new, spare=5)
+    assert is_outgrown(old, new, spare=4)
+    assert not is_outgrown(old, new, spare=5)

@@ -10,32 +10,30 @@ import pytest
 
 import querycloak as qc
 from querycloak import io
-from querycloak.dictionary import Texts
-from querycloak.engines.local import encode
+from querycloak.dictionary import Dictionaries
+from querycloak.engines.codec import encode_and_register
 from querycloak.engines.pipeline import Pipeline, parse_stages
-from querycloak.engines.release import protect
-from querycloak.engines.replay import in_order
-from querycloak.engines.request import Request
+from querycloak.engines.release import ReleaseJob, make_release
+from querycloak.engines.time_order import in_order
 from querycloak.errors import DataError, ParameterError, Refused
 from querycloak.log import Log
-from querycloak.methods.cohort import Cohort
 from querycloak.methods.swap import Swap
-from querycloak.testing.generator import generate
+from tests.support.logs import made_up
 
 KEY = b"k" * 32
 
 
 @pytest.fixture(scope="module")
 def log() -> Log:
-    return generate(400, seed=3, categories=True)
+    return made_up(400, seed=3, categories=True)
 
 
 @pytest.fixture(scope="module")
 def encoded(log):
-    texts = Texts()
+    texts = Dictionaries()
     frame = in_order(log.frame, KEY)
     pipeline = Pipeline(parse_stages(["swap"], {"guard": "0.9"}), KEY, texts)
-    return encode(frame, pipeline, 0), texts
+    return encode_and_register(frame, pipeline, 0), texts
 
 
 def _truth(release):
@@ -93,12 +91,12 @@ def test_k_can_change_while_records_flow(encoded):
     batch, texts = encoded
     swap = Swap(Swap.Settings(k=50), KEY, texts)
     first = swap.push(batch[:4000])
-    swap.change_k(3)
+    swap.change_setting("k", 3)
     second = swap.push(batch[4000:])
     assert len(second) / (len(batch) - 4000) > len(first) / 4000
     assert int(swap.snapshot()["k"][0]) == 3
     with pytest.raises(ParameterError):
-        swap.change_k(1)
+        swap.change_setting("k", 1)
 
 
 def test_cohort_labels_are_even_and_independent_of_the_author(log):
@@ -113,6 +111,13 @@ def test_cohort_labels_are_even_and_independent_of_the_author(log):
     assert {len(people) for people in members.values()} == {5}
     for cohort, label in beside.select("cohort", "user").unique().rows():
         assert label in members[cohort]
+
+
+@pytest.mark.parametrize(("method", "settings"), [("swap", {}), ("cohort", {"shards": 1})])
+def test_another_key_draws_other_labels(log, method, settings):
+    first, second = (qc.protect(log, method, k=5, seed=seed, **settings) for seed in (1, 2))
+    both = _truth(first).join(_truth(second), on="original_row")
+    assert (both["user"] == both["user_right"]).mean() < 0.5
 
 
 def test_leftovers_join_a_full_cohort_or_are_suppressed(log):
@@ -152,9 +157,13 @@ def test_similar_seats_like_with_like_and_like_volumes(log):
     assert similar[1] < arrival[1]
 
 
+def protect(job):
+    return make_release(job).report
+
+
 def _request(log_file, out, **more):
     settings = more.pop("settings", {"k": "5", "shards": "1"})
-    return Request(str(log_file), str(out), parse_stages(["cohort"], settings), **more)
+    return ReleaseJob(str(log_file), str(out), parse_stages(["cohort"], settings), **more)
 
 
 def test_the_book_keeps_cohorts_over_releases(tmp_path, log):
@@ -189,18 +198,6 @@ def test_the_book_keeps_cohorts_over_releases(tmp_path, log):
     with pytest.raises(Refused, match="its book is not here"):
         protect(_request(nights[0], tmp_path / "x.parquet", source="web", state=state))
     protect(_request(nights[0], tmp_path / "y.parquet", source="another"))
-
-
-def test_one_cohort_per_topic_needs_dropped_times_and_hides_the_order(log):
-    with pytest.raises(ParameterError, match="needs `time=drop`"):
-        Cohort.Settings(scope="category")
-    release = qc.protect(log, "cohort", k=5, shards=1, scope="category", time="drop", seed=1)
-    assert release.log.frame["time"].null_count() == len(release.log)
-    assert "no 1/5 claim" in release.certificate["methods"][0]["promise"]
-    rows = release.truth["original_row"].to_numpy()
-    assert abs(np.corrcoef(np.arange(rows.size), rows)[0, 1]) < 0.05
-    topics = _truth(release).with_columns(pl.col("category").str.split("/").list.first())
-    assert topics.filter(pl.col("user") == pl.col("original_user")).height > 0
 
 
 @pytest.mark.parametrize(
@@ -255,13 +252,3 @@ def test_a_later_night_with_fresh_labels_and_absent_members(tmp_path, log):
 def test_likeness_needs_categories(log):
     with pytest.raises(DataError, match="needs the column `category`"):
         qc.protect(log.with_frame(log.frame.drop("category")), "cohort", assign="similar")
-
-
-def test_one_cohort_per_topic_keeps_no_book(tmp_path, log):
-    path = tmp_path / "log.parquet"
-    io.write(log, path)
-    settings = {"scope": "category", "time": "drop"}
-    with pytest.raises(Refused, match="keeps no book"):
-        protect(
-            _request(path, tmp_path / "out.parquet", settings=settings, source="web", state=tmp_path / "s")
-        )

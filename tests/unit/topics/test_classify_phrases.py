@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from querycloak.kernels import phrases as kernel
-from querycloak.kernels.tables import PairTable
-from querycloak.kernels.vectors import sum_rows
+from querycloak.kernels.hash_table import PairTable
 from querycloak.topics.classify import CONFIDENT, HOW, Lexical
+from querycloak.topics.classify import phrases as kernel
 from querycloak.topics.classify.lexical import in_pieces
 from querycloak.topics.classify.result import Classified
+from querycloak.topics.vectors import sum_rows
 
 LABELLED = Path(__file__).parents[2] / "data" / "topics" / "labelled.csv"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from querycloak.kernels import words as kernel
+from querycloak.topics.classify import near_words as kernel
 from querycloak.topics.classify.navigational import RunTogether
 from querycloak.topics.classify.spelling import Spelling, as_bytes
 from querycloak.topics.classify.vocabulary import Vocabulary

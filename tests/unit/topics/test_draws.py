@@ -13,8 +13,8 @@ from scipy import stats
 from tests.reference import naive_dp
 from tests.reference.small_concepts import CRITERIA, DOMAINS, Small, chances, weight_table
 
-from querycloak.kernels import concept_draws
-from querycloak.kernels.concept_draws import draw, shared
+from querycloak.kernels import exponential_mechanism as concept_draws
+from querycloak.kernels.exponential_mechanism import draw, shared
 
 ALARM = 1e-6
 KEY = bytes(range(32))

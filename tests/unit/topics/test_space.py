@@ -24,9 +24,9 @@ from tests.reference.small_concepts import (
 )
 
 from querycloak.errors import ParameterError, UsageError
-from querycloak.kernels.ancestry import ancestors
 from querycloak.topics import similarity
 from querycloak.topics.concepts import Concepts, Topics
+from querycloak.topics.concepts.ancestry import ancestors
 from querycloak.topics.concepts.space import LARGEST_EPSILON, space_of, spent
 from querycloak.topics.graph import Ragged
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 from tests.reference import naive_dp
 
-from querycloak.kernels.concept_draws import draw, shared
+from querycloak.kernels.exponential_mechanism import draw, shared
 from querycloak.topics import wordnet_graph
 from querycloak.topics.concepts import concepts_of, space_of, topics_of
 

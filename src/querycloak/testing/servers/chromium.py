@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from querycloak.engines import programs
+from querycloak import environment
 from querycloak.errors import UsageError
 
 _ARGUMENTS = (
@@ -20,7 +20,7 @@ _ARGUMENTS = (
 
 def launch_arguments() -> dict[str, Any]:
     """Give the arguments of `playwright.chromium.launch`."""
-    found = programs.chromium()
+    found = environment.chromium()
     if found is None:
-        raise UsageError("Chromium is not on this machine", hint=programs.how_to_get("Chromium"))
+        raise UsageError("Chromium is not on this machine", hint=environment.how_to_get("Chromium"))
     return {"executable_path": str(found), "args": list(_ARGUMENTS)}

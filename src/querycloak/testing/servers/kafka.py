@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from querycloak.engines import programs
+from querycloak import environment
 from querycloak.errors import MissingExtra, UsageError
 from querycloak.testing.ports import free_ports
 from querycloak.testing.servers.base import LocalServer
@@ -120,12 +120,12 @@ class LocalKafka(LocalServer):
 
 
 def _java() -> Path:
-    if found := programs.java():
+    if found := environment.java():
         return found
-    raise UsageError("Java is not on this machine", hint=programs.how_to_get("Java"))
+    raise UsageError("Java is not on this machine", hint=environment.how_to_get("Java"))
 
 
 def _jars() -> Path:
-    if found := programs.kafka():
+    if found := environment.kafka():
         return found
-    raise UsageError("no Kafka broker is on this machine", hint=programs.how_to_get("Kafka broker"))
+    raise UsageError("no Kafka broker is on this machine", hint=environment.how_to_get("Kafka broker"))

@@ -10,7 +10,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from querycloak.engines import programs
+from querycloak import environment
 from querycloak.errors import UsageError
 from querycloak.testing.ports import free_ports
 from querycloak.testing.servers.base import LocalServer
@@ -85,9 +85,11 @@ class LocalPostgres(LocalServer):
 
 
 def _programs() -> Path:
-    if found := programs.postgres():
+    if found := environment.postgres():
         return found
-    raise UsageError("PostgreSQL's programs are not on this machine", hint=programs.how_to_get("PostgreSQL"))
+    raise UsageError(
+        "PostgreSQL's programs are not on this machine", hint=environment.how_to_get("PostgreSQL")
+    )
 
 
 def _account() -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from querycloak.errors import DataError, ParameterError
-from querycloak.topics.classify.result import HOW, UNKNOWN, Classified, Texts, Urls
+from querycloak.topics.classify.result import HOW, UNKNOWN, Classified, Dictionaries, Urls
 from querycloak.topics.taxonomy import Taxonomy, load
 
 BATCH = 1000
@@ -43,7 +43,7 @@ class Remote:
         self._url, self._timeout = url, timeout
         self._opener = urllib.request.build_opener(_Stay)
 
-    def classify(self, queries: Texts, urls: Urls | None = None) -> Classified:
+    def classify(self, queries: Dictionaries, urls: Urls | None = None) -> Classified:
         """Answer each query as the endpoint does; clicked addresses are not sent."""
         distinct = list(dict.fromkeys(queries))
         nodes: dict[str, int] = {}

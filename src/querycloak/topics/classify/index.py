@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from querycloak.kernels import phrases as kernel
-from querycloak.kernels.tables import PairTable
+from querycloak.kernels.hash_table import PairTable
+from querycloak.topics.classify import phrases as kernel
 from querycloak.topics.classify.backoff import words_of_phrases
 from querycloak.topics.classify.forms import Forms, all_forms, single_words, together
 from querycloak.topics.classify.normalise import Tokens, plain, split

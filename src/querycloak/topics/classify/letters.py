@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from querycloak.kernels import letters as kernel
+from querycloak.topics.classify import letter_runs as kernel
 from querycloak.topics.classify.examples import Examples
 from querycloak.topics.classify.result import FloatArray, IntArray
 from querycloak.topics.classify.spelling import as_bytes

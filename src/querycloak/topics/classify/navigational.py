@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from querycloak.kernels import words as kernel
+from querycloak.topics.classify import near_words as kernel
 from querycloak.topics.classify.normalise import STOP_WORDS
 from querycloak.topics.classify.result import IntArray
 from querycloak.topics.classify.spelling import LONGEST, as_bytes

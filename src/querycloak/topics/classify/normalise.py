@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from querycloak.topics.classify.result import IntArray, Texts
+from querycloak.topics.classify.result import Dictionaries, IntArray
 
 LONGEST = 400  # characters of a query that are read; what people type is far shorter
 
@@ -59,7 +59,7 @@ def plain_text(text: str) -> str:
     return str(plain(pl.Series([text], dtype=pl.String))[0])
 
 
-def tokenise(texts: Texts | pl.Series) -> Tokens:
+def tokenise(texts: Dictionaries | pl.Series) -> Tokens:
     """Split texts into words and number the distinct words."""
     series = texts if isinstance(texts, pl.Series) else pl.Series(list(texts), dtype=pl.String)
     return split(plain(series))

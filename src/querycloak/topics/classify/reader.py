@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from querycloak.kernels import phrases as kernel
+from querycloak.topics.classify import phrases as kernel
 from querycloak.topics.classify.navigational import RunTogether
 from querycloak.topics.classify.normalise import Tokens, tails
 from querycloak.topics.classify.pairs import join_pairs

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-Texts = Sequence[str]
+Dictionaries = Sequence[str]
 Urls = Sequence[str | None]
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -61,6 +61,6 @@ class Classified:
 class Classifier(Protocol):
     """Anything that maps queries, and where it helps the clicked addresses, to categories."""
 
-    def classify(self, queries: Texts, urls: Urls | None = None) -> Classified:
+    def classify(self, queries: Dictionaries, urls: Urls | None = None) -> Classified:
         """Answer each query; the answer depends on that query and address alone."""
         ...

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from querycloak.kernels import words as kernel
+from querycloak.topics.classify import near_words as kernel
 from querycloak.topics.classify.result import UNKNOWN, IntArray
 from querycloak.topics.classify.vocabulary import Vocabulary
 

@@ -45,9 +45,13 @@ class Field:
         return Mapper(self.concepts, self._settings.mapper)
 
     def spoken(self) -> dict[str, str]:
-        """Give the words of every concept that can be drawn, with its category."""
-        known = self.concepts
-        return {known.spoken[c]: known.category[c] for c in self.space.candidates.members.tolist()}
+        """Return the words of every concept that can be drawn, with its category; not to be changed."""
+        return _spoken(self.concepts, self.space)
+
+
+@once
+def _spoken(concepts: Concepts, space: Space) -> dict[str, str]:
+    return {concepts.spoken[c]: concepts.category[c] for c in space.candidates.members.tolist()}
 
 
 @once

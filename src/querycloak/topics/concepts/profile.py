@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from querycloak.errors import UsageError
-from querycloak.topics.concepts.words import Concepts
+from querycloak.topics.concepts.words import Concepts, once
 
 #: The paper's four topics, by the WordNet concepts that it names.
 PAPER_4: Final = ("disease.n.01", "science.n.01", "sport.n.01", "social_event.n.01")
@@ -38,6 +38,7 @@ class Topics:
         return self.names[-1] == OTHER
 
 
+@once  # it looks at every concept
 def topics_of(concepts: Concepts, wanted: str = "categories") -> Topics:
     """Sort concepts by topic.
 

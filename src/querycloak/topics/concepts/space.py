@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from querycloak.errors import ParameterError, UsageError
-from querycloak.kernels import ancestry
-from querycloak.kernels.concept_draws import Candidates, Weights, shared
+from querycloak.kernels.exponential_mechanism import Candidates, Weights, shared
+from querycloak.topics.concepts import ancestry
 from querycloak.topics.concepts.profile import Topics
 from querycloak.topics.concepts.words import Concepts
 
@@ -34,7 +34,7 @@ def similarity(common: npt.ArrayLike, union: npt.ArrayLike) -> Floats:
     return 1 - np.log2(1 + (either - shared_) / either)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Space:
     """Domains of concepts, and the least similarity that two concepts of each can have."""
 

@@ -11,8 +11,8 @@ from typing import NamedTuple, ParamSpec, TypeVar
 import numpy as np
 import polars as pl
 
-from querycloak.kernels import ancestry
 from querycloak.topics.classify.normalise import FUNCTION_WORDS, plain, plain_text, stemmer
+from querycloak.topics.concepts import ancestry
 from querycloak.topics.graph import Ragged, wordnet_graph
 from querycloak.topics.loaders import load_taxonomy
 from querycloak.topics.taxonomy import Taxonomy, load

@@ -1,0 +1,1 @@
+"""Parts that audits of several methods use: evidence, lineage, and counts of users."""

@@ -1,0 +1,99 @@
+"""Guarantees in a form that an independent audit can test. Audits share no code with methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from querycloak.audits.evidence import Evidence
+
+Verdict = Literal["kept", "broken", "not checkable", "not applicable"]
+
+
+#: Why what is about records says nothing about a table.
+COUNTS_ONLY: Final = "the release is a table of counts"
+
+
+#: Why a promise about a whole log cannot be tested on some of it.
+ONLY_A_PART: Final = "this is a part of a stream, and all that came before it would be needed"
+
+
+class NotCheckable(Exception):
+    """Raised by an audit that cannot tell from what it was given; the text says why."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The answer of one audit. `detail` counts and names rows of the release, never their content."""
+
+    check: str
+    verdict: Verdict
+    detail: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the finding as plain values, for a certificate."""
+        return {"check": self.check, "verdict": self.verdict, "detail": self.detail}
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One test of a promise: `run` gives an empty text when it holds, or says what is broken.
+
+    `on_counts` says that it can also look at a table of counts, whose rows are no records; `on_parts` that
+    it holds for each part of a stream on its own, whatever came and left before.
+    """
+
+    check: str
+    run: Callable[[Evidence], str]
+    needs_truth: bool = False
+    on_counts: bool = False
+    on_parts: bool = False
+
+    def __call__(self, evidence: Evidence) -> Finding:
+        """Run the test on the evidence there is."""
+        if evidence.table and not self.on_counts:
+            return Finding(self.check, "not applicable", COUNTS_ONLY)
+        if evidence.part is not None and not self.on_parts:
+            return Finding(self.check, "not checkable", ONLY_A_PART)
+        if self.needs_truth and (evidence.original is None or evidence.truth is None):
+            return Finding(self.check, "not checkable", "needs the original log and the truth file")
+        try:
+            fault = self.run(evidence)
+        except NotCheckable as reason:
+            return Finding(self.check, "not checkable", str(reason))
+        return Finding(self.check, "broken" if fault else "kept", fault)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a method promises, what it does not, and the audits that test it.
+
+    `labels_waiting` computes from a part of a stream what the audit of the next must know (`Part.present`).
+    """
+
+    statement: str
+    does_not_protect_against: tuple[str, ...]
+    audits: tuple[Audit, ...]
+    facts: dict[str, Any] = field(default_factory=dict)
+    labels_waiting: Callable[[Evidence], pl.DataFrame] | None = field(default=None, compare=False)
+
+    def audit(self, evidence: Evidence) -> list[Finding]:
+        """Run every audit."""
+        return [audit(evidence) for audit in self.audits]
+
+
+def verdict_of(findings: list[Finding]) -> Verdict:
+    """Sum up: broken beats kept, kept beats not checkable."""
+    seen = {finding.verdict for finding in findings}
+    order: tuple[Verdict, ...] = ("broken", "kept", "not checkable")
+    return next((verdict for verdict in order if verdict in seen), "not applicable")
+
+
+def rows_text(rows: list[int], total: int) -> str:
+    """Name the first rows of a release at fault: `3 rows of the release, the first: 4, 8, 15`."""
+    first = ", ".join(str(row) for row in rows[:5])
+    return f"{total:,} row{'s' if total != 1 else ''} of the release, the first: {first}"

@@ -1,0 +1,129 @@
+"""Audits of replaced queries: no original words, clicked pages, ranks or exact times are left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+
+import polars as pl
+
+from querycloak.audits.evidence import Evidence
+from querycloak.audits.lineage import faults
+from querycloak.errors import QueryCloakError
+from querycloak.guarantee import Audit, NotCheckable
+
+_HOUR = 3_600_000_000  # microseconds
+#: Returns the words of every concept that may be shown, with its category.
+Words = Callable[[], dict[str, str]]
+#: Returns the same as a table.
+Table = Callable[[], pl.DataFrame]
+
+
+def audits(words: Words | None, limit: int | None, time: str) -> tuple[Audit, ...]:
+    """Return the audits: queries are lists of known words, few enough a label; other columns are empty."""
+    table = None if words is None else cache(partial(_known, words))  # once for all audits and parts
+    found = [
+        Audit("every released query is made of words of the domain only", _made_of(table), on_parts=True),
+        Audit("no clicked page and no rank is shown", _nothing_clicked, on_parts=True),
+        Audit(
+            "times are empty or whole hours", _whole_hours if time == "coarsen" else _no_times, on_parts=True
+        ),
+        Audit("the category is that of the first concept shown", _categories_fit(table), on_parts=True),
+    ]
+    found.append(Audit("replacements are drawn as promised", _unseen))
+    if limit is not None:
+        found.append(Audit(f"no label shows more than {limit} concepts", _at_most(limit, words is not None)))
+    return tuple(found)
+
+
+def _unseen(evidence: Evidence) -> str:
+    raise NotCheckable("one release cannot show how likely others were; the secret makes every draw again")
+
+
+def _listed(evidence: Evidence) -> pl.LazyFrame:
+    """Return one line for each concept of each released query."""
+    if evidence.rewritten_later:
+        raise NotCheckable("a later method rewrites queries")
+    return evidence.text().with_columns(word=pl.col("query").fill_null("").str.split(", ")).explode("word")
+
+
+def _made_of(table: Table | None) -> Callable[[Evidence], str]:
+    def run(evidence: Evidence) -> str:
+        if table is None:
+            raise NotCheckable("words of the original were put back between those of the domain")
+        strange = _listed(evidence).filter(~pl.col("word").is_in(table()["word"].implode()))
+        return faults(strange.unique("released_row"), "hold other words")
+
+    return run
+
+
+def _nothing_clicked(evidence: Evidence) -> str:
+    shown = evidence.text()
+    names = [name for name in ("url", "rank") if name in shown.collect_schema()]
+    if not names:
+        return ""
+    some = pl.any_horizontal(*(pl.col(n).is_not_null() & (pl.col(n).cast(pl.String) != "") for n in names))
+    return faults(shown.filter(some), "show what was clicked")
+
+
+def _whole_hours(evidence: Evidence) -> str:
+    shown = evidence.text()
+    if "time" not in shown.collect_schema():
+        return ""
+    return faults(shown.filter(pl.col("time").to_physical() % _HOUR != 0), "show a finer time")
+
+
+def _no_times(evidence: Evidence) -> str:
+    shown = evidence.text()
+    if "time" not in shown.collect_schema():
+        return ""
+    return faults(shown.filter(pl.col("time").is_not_null()), "show a time")
+
+
+def _categories_fit(table: Table | None) -> Callable[[Evidence], str]:
+    def run(evidence: Evidence) -> str:
+        if table is None:
+            raise NotCheckable("where one concept ends and the next begins cannot be told")
+        shown = _listed(evidence)
+        if "category" not in shown.collect_schema():
+            return ""
+        first = shown.group_by("released_row", maintain_order=True).first()
+        other = first.join(table().lazy(), on="word", how="left").filter(
+            pl.col("category").ne_missing(pl.col("own"))
+        )
+        return faults(other, "show another category")
+
+    return run
+
+
+def _known(words: Words) -> pl.DataFrame:
+    """Return the words of the domain with their categories. Raise NotCheckable without the taxonomy."""
+    try:
+        known = words()
+    except QueryCloakError:
+        raise NotCheckable("the taxonomy is not here: a certificate names no folders") from None
+    return pl.DataFrame({"word": list(known), "own": list(known.values())}).sort("word")
+
+
+def _at_most(limit: int, listed: bool) -> Callable[[Evidence], str]:
+    def run(evidence: Evidence) -> str:
+        if not listed:
+            raise NotCheckable("where one concept ends and the next begins cannot be told")
+        if "user" not in evidence.text().collect_schema():
+            raise NotCheckable("the release has no users")
+        # rows of one search show one draw each, and only the truth file distinguishes them
+        once = _listed(evidence)
+        if evidence.truth is None or evidence.original is None:
+            raise NotCheckable("needs the original log and the truth file: clicked rows repeat their search")
+        head = evidence.searches.head
+        place = evidence.traced.select("released_row", "place").collect()
+        search = pl.Series("search", head[place["place"].to_numpy()])
+        rows = once.join(place.with_columns(search).lazy(), on="released_row")
+        first = rows.group_by("search").agg(pl.col("released_row").min())
+        counted = rows.join(first, on=["search", "released_row"]).group_by("user").agg(n=pl.len())
+        many = counted.filter(pl.col("n") > limit)
+        return faults(
+            rows.join(many, on="user", how="semi").unique("released_row"), "are of labels with more"
+        )
+
+    return run

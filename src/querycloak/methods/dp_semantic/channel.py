@@ -1,0 +1,186 @@
+"""The randomisation of concepts by `dp-semantic`, as its certificate publishes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from numba import njit
+
+from querycloak import accounting
+from querycloak.kernels.exponential_mechanism import Candidates
+from querycloak.protector import Channel
+from querycloak.topics.concepts.field import Field
+from querycloak.topics.concepts.mapper import Mapped, Mapper
+from querycloak.topics.concepts.sharing import draws_of
+from querycloak.topics.concepts.space import LARGEST_EPSILON
+
+Longs = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_BINS = 64
+_SAMPLE = 512  # candidates by which it is estimated how much else could have been drawn
+
+
+@dataclass(frozen=True)
+class ConceptChannel(Channel):
+    """Replacement of concepts by the exponential mechanism with these settings."""
+
+    settings: Any
+
+    @cached_property
+    def _field(self) -> Field:
+        return Field(self.settings)
+
+    @property
+    def limits_guesses(self) -> bool:
+        """Whether a released concept comes from one draw: rebuilt queries have concepts of their own."""
+        return bool(self.settings.rebuild == "none")
+
+    def read(self, texts: pl.Series) -> tuple[Longs, Longs]:
+        """Return the concepts of original texts, without those that cannot be replaced."""
+        return self._inside(self._field.mapper.read(texts))
+
+    def read_released(self, texts: pl.Series) -> tuple[Longs, Longs]:
+        """Return the concepts of released texts."""
+        return self._inside(Mapper(self._field.concepts).read(texts))
+
+    def _inside(self, mapped: Mapped) -> tuple[Longs, Longs]:
+        kept = self._candidates.domain[mapped.concept] >= 0
+        start = np.concatenate([[0], np.cumsum(kept)])[mapped.start].astype(np.int64)
+        return mapped.concept[kept], start
+
+    @property
+    def _candidates(self) -> Candidates:
+        return self._field.space.candidates
+
+    def domain_of(self, concepts: Longs) -> Longs:
+        """Return the domain of each concept."""
+        return self._candidates.domain[concepts].astype(np.int64)
+
+    @property
+    def concepts(self) -> int:
+        """The number of concepts that can be drawn."""
+        return int(self._candidates.members.size)
+
+    def draws(self, phrases: Longs) -> Longs:
+        """Return the number of draws: phrases of a group share one."""
+        chosen = self.settings
+        return draws_of(phrases, int(chosen.group) if chosen.prior != "none" else 1)
+
+    def epsilon_per_draw(self, draws: int) -> float:
+        """Return the ε of one draw in a history of so many."""
+        return epsilon_per_draw(self.settings, max(draws, 1))
+
+    def likeliest(self, released: Longs, epsilon: Floats, concepts: Longs, log_prior: Floats) -> Longs:
+        """Return the place of the likeliest original of each released concept, by Bayes."""
+        levels, level = np.unique(epsilon, return_inverse=True)
+        prior = Prior(concepts, log_prior)
+        return best_guesses(released, level, levels / 2, prior, self._candidates, self._shares)
+
+    @cached_property
+    def _shares(self) -> Floats:
+        return self._field.space.shares()
+
+
+def epsilon_per_draw(settings: Any, draws: int) -> float:
+    """Return the ε of one draw of a history's ε, if the history has so many draws."""
+    if settings.per == "query":
+        return min(float(settings.epsilon), LARGEST_EPSILON)
+    most = draws if settings.max_queries == "own" else int(settings.max_queries)
+    share = accounting.per_draw(settings.epsilon, most, settings.composition, settings.delta)
+    return min(share, LARGEST_EPSILON)
+
+
+class Prior(NamedTuple):
+    """Concepts in falling order of their prior, and its logarithms."""
+
+    concept: Longs
+    log: Floats
+
+
+@njit(cache=True, nogil=True)
+def _likeness(support, sample, sample_start, candidates, share, out):  # type: ignore[no-untyped-def]
+    """Count, for each concept, how alike a sample of its domain is to it: bins of equal width."""
+    features, start, _, h_start, _, _, domain = candidates
+    stamp = np.full(h_start.size - 1, -1, np.int64)
+    for s in range(support.size):
+        c = support[s]
+        mine = start[c + 1] - start[c]
+        for place in range(start[c], start[c + 1]):
+            stamp[features[place]] = c
+        d = domain[c]
+        for p in range(sample_start[d], sample_start[d + 1]):
+            o = sample[p]
+            if o == c:
+                continue
+            common = 0
+            for place in range(start[o], start[o + 1]):
+                common += stamp[features[place]] == c
+            alike = share[d, mine + start[o + 1] - start[o] - common, common]
+            out[s, min(int(alike * _BINS), _BINS - 1)] += 1
+
+
+@njit(cache=True, nogil=True)
+def _best(shown, level, half, lowest, support, log_prior, log_total, candidates, share, guess):  # type: ignore[no-untyped-def]
+    """Go through concepts from the likeliest on, until none that follows can be likelier."""
+    features, start, _, h_start, _, _, domain = candidates
+    stamp = np.full(h_start.size - 1, -1, np.int64)
+    for i in range(shown.size):
+        o, v = shown[i], level[i]
+        theirs = start[o + 1] - start[o]
+        for place in range(start[o], start[o + 1]):
+            stamp[features[place]] = i
+        best = -np.inf
+        for s in range(support.size):
+            if log_prior[s] - lowest[v] + half[v] <= best:
+                break
+            c = support[s]
+            if domain[c] != domain[o]:
+                continue
+            common = 0
+            for place in range(start[c], start[c + 1]):
+                common += stamp[features[place]] == i
+            alike = share[domain[o], theirs + start[c + 1] - start[c] - common, common]
+            score = log_prior[s] - log_total[v, s] + half[v] * alike
+            if score > best:
+                best = score
+                guess[i] = s
+
+
+def totals(support: Longs, half: Floats, candidates: Candidates, share: Floats) -> Floats:
+    """Estimate, for each level and concept, the logarithm of the sum of all weights."""
+    draws = np.random.default_rng(0)
+    start = candidates.members_start
+    chosen = [
+        draws.permutation(candidates.members[start[d] : start[d + 1]])[:_SAMPLE]
+        for d in range(start.size - 1)
+    ]
+    bounds = np.concatenate([[0], np.cumsum([some.size for some in chosen])])
+    counts = np.zeros((support.size, _BINS))
+    _likeness(support, np.concatenate(chosen).astype(np.int64), bounds, candidates, share, counts)
+    seen = np.maximum(counts.sum(axis=1), 1)
+    others = np.diff(start)[candidates.domain[support]] - 1
+    middle = (np.arange(_BINS) + 0.5) / _BINS
+    middle[0] = 0.0  # most are not alike at all
+    weight = np.exp(np.multiply.outer(half, middle))
+    sums = weight @ (counts / seen[:, None]).T * others + np.exp(half)[:, None]
+    return np.asarray(np.log(sums))
+
+
+def best_guesses(
+    shown: Longs, level: Longs, half: Floats, prior: Prior, candidates: Candidates, share: Floats
+) -> Longs:
+    """Return the place in the prior of the likeliest original of each shown concept; -1 where none can be.
+
+    `half` is half the epsilon of each level; `share[domain, union, common]` the likeness from 0 to 1.
+    """
+    total = totals(prior.concept, half, candidates, share)
+    guess = np.full(shown.size, -1, np.int64)
+    lowest = total.min(axis=1) if prior.concept.size else np.zeros(half.size)
+    _best(shown, level, half, lowest, prior.concept, prior.log, total, candidates, share, guess)
+    return guess

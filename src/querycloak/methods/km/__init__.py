@@ -1,0 +1,338 @@
+"""`km`: deletes terms until every combination of at most m of a history is k people's (paper 001)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+
+from querycloak import settings as declared
+from querycloak.dictionary import Dictionaries, Dictionary
+from querycloak.errors import ParameterError
+from querycloak.guarantee import Guarantee
+from querycloak.kernels import siphash
+from querycloak.keys import derive
+from querycloak.knowledge import Game, Knowledge
+from querycloak.log import COLUMN_BIT, NO_TIME, Batch, IntArray
+from querycloak.methods.km import targets
+from querycloak.methods.km.audit import audits
+from querycloak.methods.km.deletion import HistoryTerms, Outcome
+from querycloak.methods.shared import sessions as histories
+from querycloak.methods.shared.labels import (
+    Pseudonyms,
+    apply_time_policy,
+    coarse_time_setting,
+    labels_setting,
+    pseudonyms,
+    times_emptied,
+)
+from querycloak.methods.shared.records import WindowBuffer, WindowProtector
+from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
+from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, Traits
+from querycloak.settings import setting
+
+_CHANCE, _SHOWN = 1, 20
+EMPTIED = "no term is left"
+BOT = "a session with too many searches"
+LATE = "came after its window was closed"
+
+
+def supports(histories: Iterable[Iterable[str]], m: int) -> dict[tuple[str, ...], int]:
+    """Count the histories that hold each combination of at most m terms, as sorted tuples.
+
+    >>> supports([["a", "b"], ["b", "a", "a"], ["b"]], 2)
+    {('a',): 2, ('b',): 3, ('a', 'b'): 2}
+    """
+    found: Counter[tuple[str, ...]] = Counter()
+    for history in histories:
+        terms = sorted(set(history))
+        for size in range(1, m + 1):
+            found.update(combinations(terms, size))
+    return dict(found)
+
+
+def is_km_anonymous(histories: Iterable[Iterable[str]], k: int, m: int) -> bool:
+    """Whether every combination of at most m terms of any history is in at least k histories.
+
+    >>> is_km_anonymous([["a", "b"], ["a", "b"], ["b"]], k=2, m=2)
+    True
+    >>> is_km_anonymous([["a", "b"], ["a", "c"], ["b", "c"]], k=2, m=2)
+    False
+    """
+    return all(count >= k for count in supports(histories, m).values())
+
+
+class Km(WindowProtector):
+    """Delete terms from histories until nobody stands out by any m of them; what is left is real.
+
+    All records wait until the log (or `window`) ends. Then terms go: first those of fewer than `k` people,
+    then one of each pair that fewer than `k` have, then of each triple …; which one, `target` decides.
+
+    Guarantee: up to `m` known terms of a history match no history, or those of at least `k` people.
+
+    Limits:
+        - somebody who knows more than m terms of a person
+        - somebody who knows that a term is missing, or how often or when a term was used
+        - what all k histories have in common
+        - k accounts that one attacker opened to keep a combination alive
+
+    Reference: "Anonymous Search Histories Featuring Personalized Advertisement", Algorithms 1 and 2.
+    """
+
+    name = "km"
+    exempt: ClassVar[dict[str, str]] = {
+        "memory_stays_bounded": "whether a term may stay is known only when the log or window has ended"
+    }
+
+    @dataclass(frozen=True, kw_only=True)
+    class Settings(declared.Settings):
+        """Settings of `km`."""
+
+        k: int = setting(
+            5, kind=int, at_least=2, stronger="larger", help="people who must share a combination of terms"
+        )
+        m: int = setting(
+            2, kind=int, at_least=1, at_most=4, stronger="larger", help="terms of a combination, at most"
+        )
+        target: str = setting(
+            "logsize",
+            kind=str,
+            file=True,
+            help=f"what to keep most of: {', '.join(targets.TARGETS)}, or a CSV of term, utility",
+        )
+        history: int | str = setting(
+            "all",
+            kind=int,
+            at_least=1,
+            also=("all", "session", "day", "week"),
+            help="split a person's records into parts that nothing links; a number: so many searches each",
+        )
+        window: str = setting(
+            "none",
+            kind=str,
+            choices=("none", "day", "week"),
+            stronger=("day", "week", "none"),
+            help="protect each day or week by itself, as soon as it is over",
+        )
+        urls: str = setting(
+            "empty",
+            kind=str,
+            choices=("empty", "terms"),
+            help="empty clicked pages, or count their words as terms and keep those that may stay whole",
+        )
+        bots: int = setting(
+            100, kind=int, at_least=0, help="drop people with more searches in one session; 0: nobody"
+        )
+        time: str = coarse_time_setting()
+        labels: str = labels_setting()
+        marketing: str = setting(
+            "", kind=str, file=True, help="a CSV of term, bid, impressions, clicks (`--marketing`)"
+        )
+
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            if self.target in targets.MARKETING and not self.marketing:
+                raise ParameterError(
+                    f"km: `target={self.target}` needs to know what terms are worth",
+                    hint="give a CSV of term, bid, impressions, clicks with `--marketing`",
+                )
+            if self.target not in targets.TARGETS and not self.target.lower().endswith(".csv"):
+                raise ParameterError(
+                    "km: there is no such `target`",
+                    hint=f"the targets are {', '.join(targets.TARGETS)}, or the name of a .csv file",
+                )
+
+        @property
+        def has_parts(self) -> bool:
+            """Whether a user's records are released under several labels."""
+            return self.history != "all" or self.window != "none"
+
+    settings: Settings
+
+    def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
+        super().__init__(settings, key, texts)
+        self._labels = Pseudonyms(settings.labels, key, texts)
+        self.has_parts = settings.has_parts
+        self.per_row = settings.urls == "terms"  # every clicked page counts by itself
+        self._terms = Dictionary()
+        self._queries = Tokenizer(texts.query, self._terms)
+        self._urls = Tokenizer(texts.url, self._terms)
+        self._held = WindowBuffer(texts, settings.window, lambda rows: self.drop(rows, LATE))
+        self._gone = np.zeros(0, np.int64)  # by term: how often it was deleted where k people had it
+
+    @classmethod
+    def examples(cls) -> list[declared.Settings]:
+        """Name the settings that the conformance suite tries."""
+        return [
+            cls.Settings(k=2),
+            cls.Settings(k=2, m=3, target="random", urls="terms", time="drop"),
+            cls.Settings(k=2, m=2, target="fis", history="session", bots=3),
+            cls.Settings(k=2, m=1, target="distinct", window="day", labels="fresh"),
+            cls.Settings(k=2, m=2, target="users", history=2),
+        ]
+
+    @classmethod
+    def traits(cls, settings: Settings) -> Traits:
+        """Return the properties of `km` with these settings."""
+        by_time = settings.history in ("session", "day", "week") or settings.window != "none"
+        urls = frozenset({"url"})
+        in_rows = settings.urls == "terms"
+        return Traits(
+            reads=frozenset({"user", "query", "time"}) | (urls if in_rows else frozenset()),
+            requires=USER_AND_QUERY | ({"time"} if by_time else frozenset()),
+            rewrites=frozenset({"user", "query", "time"}),
+            empties=frozenset({"rank", "category"})
+            | (frozenset() if in_rows else urls)
+            | times_emptied(settings.time),
+            needs_whole_log=settings.window == "none",
+            unit="row" if in_rows else "search",
+            labels=Labels.PARTS if settings.has_parts else Labels.OWN,
+            fresh_labels=settings.labels == "fresh",
+            needs_authors=True,
+            bounds=(
+                AttackBound(Game.IDENTIFICATION, 1 / settings.k, Knowledge.TEXTS, known_terms=settings.m),
+            ),
+            spark_form="querycloak.methods.km.spark:window",
+            main_setting="k",
+        )
+
+    @classmethod
+    def promise(cls, settings: Settings) -> Guarantee:
+        """Return the guarantee of `km` with these settings."""
+        k, m = settings.k, settings.m
+        within = "" if settings.window == "none" else f" of the same {settings.window}"
+        return Guarantee(
+            statement=f"every combination of at most {m} terms of a history is in histories of at least {k} "
+            f"people{within}",
+            does_not_protect_against=(
+                f"somebody who knows more than {m} terms of a person",
+                "somebody who knows that a term is missing, or how often or when a term was used",
+                f"what all {k} histories have in common",
+                f"{k} accounts that one attacker opened to keep a combination alive",
+            ),
+            audits=audits(k, m, settings.window, urls=settings.urls == "terms"),
+        )
+
+    def check_user_count(self, people: int) -> None:
+        """Refuse a k that nothing in the log can meet."""
+        if people < self.settings.k:
+            held = self._held.records()
+            entries, _ = self._entries(held, self._uses(held))
+            most = int(entries.supports().max(initial=0))
+            raise ParameterError(
+                f"km: `k` is {self.settings.k}, but the log has only {people} users",
+                hint=f"the largest k at which a term stays is {most}" if most > 1 else "",
+            )
+
+    def _release(self, held: Batch, moment: int) -> Batch:
+        """Delete terms from the records of a window; return what is left of them."""
+        held = self._without_bots(held)
+        if not len(held):
+            return held
+        shown = self._thinned(held, self._uses(held))
+        query = shown.queries(len(held), self._terms, self.texts.query)
+        blank = held.blank
+        if self.per_row:
+            blank = np.where(shown.pages(len(held)), blank, blank | COLUMN_BIT["url"])
+        self.drop(held.row[query < 0], EMPTIED)
+        # all leave at one moment, so that their order tells nothing about who asked
+        seq = np.full(len(held), moment, np.int64)
+        released = held.replace(query=query, user=self._label(held), blank=blank, seq=seq)
+        return apply_time_policy(self.settings.time, released[query >= 0])
+
+    def _uses(self, held: Batch) -> TermOccurrences:
+        return TermOccurrences.of(held, self._queries, self._urls if self.per_row else None)
+
+    def _thinned(self, held: Batch, uses: TermOccurrences) -> TermOccurrences:
+        """Delete until what is shown is what was counted: a page that loses a word takes the others along."""
+        while True:
+            entries, entry = self._entries(held, uses)
+            outcome = self._delete(entries)
+            self._explain(entries, outcome)
+            stays = outcome.kept[entry]
+            shown = uses.shown(stays, len(held))
+            uses = uses[shown]
+            if bool((shown == stays).all()):
+                return uses
+
+    def _entries(self, held: Batch, uses: TermOccurrences) -> tuple[HistoryTerms, IntArray]:
+        window, part = self._parts(held)
+        history = histories.dense_ids(held.user, window, part)
+        some = np.unique(history, return_index=True)[1]
+        people = self.texts.user.fingerprints(held.user[some], derive(self.key, "people"))
+        for purpose, number in (("windows", window), ("parts", part)):
+            people = people ^ siphash.draw(derive(self.key, purpose), _CHANCE, number[some])
+        known = np.arange(len(self._terms.texts()))
+        prints = self._terms.fingerprints(known, derive(self.key, "terms"))
+        return HistoryTerms.of(uses, history, held.user[some], people, prints, derive(self.key, "chance"))
+
+    def _without_bots(self, held: Batch) -> Batch:
+        """Drop people who search faster than people do."""
+        timed = held.time != NO_TIME
+        if not self.settings.bots or not timed.any():
+            return held
+        session = histories.dense_ids(held.user, histories.sessions(held.user, held.time))
+        once = histories.first_of_each(held.user, held.query, held.time) & timed  # clicks are no searches
+        crowded = np.bincount(session[once], minlength=int(session.max()) + 1) > self.settings.bots
+        bot = np.isin(held.user, held.user[crowded[session] & timed])
+        self.drop(held.row[bot], BOT)
+        return held[~bot]
+
+    def _parts(self, held: Batch) -> tuple[IntArray, IntArray]:
+        """Number the window, and the part of its person's history there, that each record belongs to."""
+        how, window = self.settings.history, self.settings.window
+        none = np.zeros(len(held), np.int64)
+        whole = none if window == "none" else histories.calendar(held.time, window)
+        if how == "session":
+            return whole, histories.sessions(held.user, held.time)
+        if how in ("day", "week"):
+            return whole, histories.calendar(held.time, str(how))
+        if how == "all":
+            return whole, none
+        return whole, histories.search_index(held.user, held.query, held.time) // int(how)
+
+    def _delete(self, entries: HistoryTerms) -> Outcome:
+        s, target, values = self.settings, self.settings.target, None
+        terms = self._terms.texts()
+        if target not in targets.TARGETS:
+            target, values = "file", targets.read_values(s.target, "file", terms)
+        elif target in targets.MARKETING:
+            values = targets.read_values(s.marketing, target, terms)
+        return targets.greedy(target, s.k, s.m, entries, values)
+
+    def _label(self, held: Batch) -> IntArray:
+        """Return the label of each history: the user's own, or one that is not linked to other parts."""
+        if not self.has_parts:
+            return self._labels.of(held.user)
+        window, part = self._parts(held)
+        history = histories.dense_ids(held.user, window, part)
+        first = np.unique(history, return_index=True)[1]
+        people = self.texts.user.decode(held.user[first]).to_list()
+        parts = zip(people, window[first].tolist(), part[first].tolist(), strict=True)
+        names = ["\0".join(map(str, one)) for one in parts]
+        labels = pseudonyms(names, derive(self.key, "labels of parts"))
+        return self.texts.user.intern(labels)[history]
+
+    def _explain(self, entries: HistoryTerms, outcome: Outcome) -> None:
+        """Add up why terms went; a term is named only if k histories had it: then it names nobody."""
+        known = self.explanation.setdefault("deleted_by_size_of_combination", {})
+        for size, count in outcome.by_size.items():
+            known[str(size)] = known.get(str(size), 0) + count
+        self.explanation["target"] = self.settings.as_dict()["target"]
+        self.explanation["rounds"] = self.explanation.get("rounds", 0) + outcome.rounds
+        gone = np.bincount(entries.term[~outcome.kept], minlength=entries.terms)
+        gone[entries.supports() < self.settings.k] = 0
+        gone[: self._gone.size] += self._gone
+        self._gone = gone
+        top = np.argsort(-gone, kind="stable")[:_SHOWN]
+        top = top[gone[top] > 0]
+        names = self._terms.decode(top).to_list()
+        self.explanation["most_often_deleted"] = dict(zip(names, gone[top].tolist(), strict=True))
+
+    def label_of(self, users: IntArray) -> IntArray:
+        """Return the label that stands for each user in what leaves; a split person has several."""
+        return users if self.has_parts else self._labels.of(users)

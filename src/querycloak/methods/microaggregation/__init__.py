@@ -1,0 +1,256 @@
+"""Microaggregation: groups of at least k users, and one history for each group, shown for all of its members.
+
+The driver holds the log, numbers users, and releases the histories. A `Grouping` decides which users are
+grouped and which records represent a group.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from querycloak import settings as declared
+from querycloak.dictionary import Dictionaries
+from querycloak.errors import ParameterError
+from querycloak.guarantee import Guarantee
+from querycloak.kernels import siphash
+from querycloak.keys import derive
+from querycloak.log import MISSING, NO_TIME, Batch, IntArray
+from querycloak.methods.microaggregation.audit import audits
+from querycloak.methods.microaggregation.diversity import is_required, merge_until_diverse
+from querycloak.methods.microaggregation.mdav import split
+from querycloak.methods.microaggregation.representatives import RecordPicker
+from querycloak.methods.shared.concepts import mapper_setting, taxonomy_setting
+from querycloak.methods.shared.labels import (
+    Pseudonyms,
+    apply_time_policy,
+    coarse_time_setting,
+    labels_setting,
+    times_emptied,
+)
+from querycloak.methods.shared.records import RecordBuffer, RecordProtector
+from querycloak.protector import USER_AND_QUERY, Traits
+from querycloak.settings import setting
+
+REPLACED: Final = "replaced by the history of the person's group"
+_REWRITES: Final = frozenset({"user", "query", "time", "rank", "url", "category"})
+_USERS: Final = 1  # the purpose of the draws that break ties between users
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSettings(declared.Settings):
+    """First settings of every microaggregation; a method lists its bases from last settings to first."""
+
+    k: int = setting(5, kind=int, at_least=2, stronger="larger", help="people who share a history, at least")
+    diversity: int = setting(
+        1,
+        kind=int,
+        at_least=1,
+        at_most=16,
+        stronger="larger",
+        help="topics that each history must have: groups are joined until it has",
+    )
+    closeness: float = setting(
+        1.0,
+        kind=float,
+        at_least=0,
+        at_most=1,
+        stronger="smaller",
+        help="how far a history's topics may be from those of all histories together; 1: as far as can be",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaxonomySettings(declared.Settings):
+    """Settings of a microaggregation that maps phrases to categories."""
+
+    mapper: str = mapper_setting()
+    taxonomy: str = taxonomy_setting()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseSettings(declared.Settings):
+    """Settings of every microaggregation about the released columns."""
+
+    time: str = coarse_time_setting()
+    labels: str = labels_setting()
+
+
+class Representative(NamedTuple):
+    """Released records of a group, by column; columns that a method does not set are empty."""
+
+    query: IntArray
+    time: IntArray
+    category: IntArray
+    rank: IntArray
+    url: IntArray
+
+    @classmethod
+    def of(cls, query: IntArray, **columns: IntArray) -> Representative:
+        """Return records with these columns; the others are empty."""
+        absent = {"time": NO_TIME, "category": MISSING, "rank": MISSING, "url": MISSING}
+        filled = {name: np.full(query.size, value, np.int64) for name, value in absent.items()}
+        return cls(query=query, **(filled | columns))
+
+
+class Grouping(Protocol):
+    """Strategy of a microaggregation: which users are grouped, and which records represent a group."""
+
+    def prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
+        """Return the records that can be compared, and the rows of the others by drop reason."""
+
+    def groups(self, held: Batch, users: int) -> IntArray:
+        """Return the group of each user, numbered from 0; a group has at least k users.
+
+        Users are numbers from 0. Of equally good users the one with the lowest number is preferred.
+        """
+
+    def representative(self, records: Batch, members: IntArray) -> Representative:
+        """Return the records that represent all members of a group, made from the members' records."""
+
+
+class Microaggregation(RecordProtector):
+    """Driver of all microaggregations: holds the log, groups users at its end, releases their histories."""
+
+    #: Columns that histories are made of.
+    reads: ClassVar[frozenset[str]] = frozenset({"user", "query", "time"})
+    unit: ClassVar[Literal["search", "row"]] = "search"
+    #: Whether released categories are those of the taxonomy instead of the log's.
+    sets_categories: ClassVar[bool] = False
+    exempt: ClassVar[dict[str, str]] = {
+        "memory_stays_bounded": "who is like whom is known only when the log has ended"
+    }
+    settings: Any
+
+    def __init__(self, settings: declared.Settings, key: bytes, texts: Dictionaries) -> None:
+        super().__init__(settings, key, texts)
+        self._labels = Pseudonyms(self.settings.labels, key, texts)
+        self._held = RecordBuffer(texts)
+        self._grouping = self.grouping()
+
+    @abstractmethod
+    def grouping(self) -> Grouping:
+        """Return the strategy that groups users."""
+
+    @classmethod
+    def columns(cls, settings: Any) -> frozenset[str]:
+        """Return the columns that histories are made of."""
+        return cls.reads | {"category"} if is_required(settings) and not cls.sets_categories else cls.reads
+
+    @classmethod
+    def traits(cls, settings: Any) -> Traits:
+        """Return the properties of the method with these settings."""
+        columns = cls.columns(settings)
+        filled = columns | {"category"} if cls.sets_categories else columns
+        return Traits(
+            reads=columns,
+            # without categories in the log no audit could see the topics
+            requires=USER_AND_QUERY | frozenset({"category"} if is_required(settings) else ()),
+            rewrites=_REWRITES,
+            empties=(_REWRITES - filled) | times_emptied(settings.time),
+            needs_whole_log=True,
+            unit=cls.unit,
+            creates_rows=True,
+            fresh_labels=settings.labels == "fresh",
+            needs_authors=True,
+            main_setting="k",
+        )
+
+    @classmethod
+    def promise(cls, settings: Any) -> Guarantee:
+        """Return the guarantee of the method with these settings."""
+        k, topics, apart = settings.k, settings.diversity, settings.closeness
+        more = f", and has at least {topics} topics" if topics > 1 else ""
+        more += f", and its topics are within {apart:g} of all histories'" if apart < 1 else ""
+        return Guarantee(
+            statement=f"each released history, with all of its columns, is that of at least {k} people{more}",
+            does_not_protect_against=(
+                "what a query itself says: its text may name who asked it",
+                f"what all {k} people of a group have in common, and that a person is in the log",
+                f"{k} accounts that one attacker opened to be in one group with somebody",
+                "several releases of overlapping logs: groups differ, and histories can be compared",
+            ),
+            audits=audits(k, topics, apart),
+        )
+
+    def check_user_count(self, people: int) -> None:
+        """Raise ParameterError if the log has fewer than k users."""
+        if people < self.settings.k:
+            raise ParameterError(
+                f"{self.name}: `k` is {self.settings.k}, but the log has only {people} "
+                f"user{'' if people == 1 else 's'}",
+                hint=f"the largest possible k is {people}" if people > 1 else "",
+            )
+
+    def push(self, batch: Batch) -> Batch:
+        """Hold all records until the log has ended."""
+        self._held.add(batch)
+        return Batch.empty(self.texts)
+
+    def close(self) -> Batch:
+        """Group users, and release the history of its group for each of them."""
+        held = self._held.take()
+        if len(held):
+            held, unusable = self._grouping.prepare(held)
+            for reason, rows in unusable.items():
+                self.drop(rows, reason)
+        held, users = self._number_users(held)
+        if users.size < self.settings.k:
+            self.drop(held.row, "too few people have anything to go by")
+            return Batch.empty(self.texts)
+        group = self._grouping.groups(held, users.size)
+        self.drop(held.row, REPLACED)
+        return self._release(users, *self._represent_groups(held, group))
+
+    def _number_users(self, held: Batch) -> tuple[Batch, IntArray]:
+        """Return the records with users numbered from 0, and the code of each number.
+
+        A keyed hash gives the order, so that neither pieces nor the order of the file decide a tie.
+        """
+        codes, place = np.unique(held.user, return_inverse=True)
+        prints = self.texts.user.fingerprints(codes, derive(self.key, "people"))
+        order = np.argsort(siphash.draw(derive(self.key, "ties"), _USERS, prints.view(np.int64)))
+        return held.replace(user=np.argsort(order)[place]), codes[order]
+
+    def _represent_groups(self, held: Batch, group: IntArray) -> tuple[list[IntArray], list[Representative]]:
+        """Return the members of each group and their records; groups that lack diversity are merged."""
+        groups, own = split(group), split(group[held.user])
+
+        def represent(members: IntArray, rows: IntArray) -> Representative:
+            return self._grouping.representative(held[rows], members)
+
+        def topics(one: Representative) -> IntArray:
+            return self.texts.category.at_level(one.category, 1)
+
+        made = [represent(members, rows) for members, rows in zip(groups, own, strict=True)]
+        if is_required(self.settings):
+            groups, made = merge_until_diverse(groups, own, made, represent, topics, self.settings)
+        return groups, made
+
+    def _release(self, users: IntArray, groups: list[IntArray], made: list[Representative]) -> Batch:
+        """Return the records of each group once per member, numbered from -1 down."""
+        sizes = np.array([one.query.size for one in made])
+        members = np.concatenate(groups)
+        each = np.repeat(sizes, [g.size for g in groups])  # records of each member, group after group
+        columns = {
+            name: np.concatenate(
+                [np.tile(getattr(one, name), g.size) for one, g in zip(made, groups, strict=True)]
+            )
+            for name in Representative._fields
+        }
+        columns["user"] = self._labels.of(np.repeat(users[members], each))
+        columns["row"] = -1 - np.arange(int(each.sum()))
+        columns["seq"] = np.zeros(int(each.sum()), np.int64)  # all are released at the end of the log
+        return apply_time_policy(self.settings.time, Batch.of(columns, self.texts))
+
+    def picker(self) -> RecordPicker:
+        """Return the choice of records by keyed draws."""
+        columns = self.columns(self.settings)
+        return RecordPicker(columns, self.settings.diversity, self.key, self.texts)
+
+    def label_of(self, users: IntArray) -> IntArray:
+        """Return the released label of each user."""
+        return self._labels.of(users)

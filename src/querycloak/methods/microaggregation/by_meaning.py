@@ -1,0 +1,206 @@
+"""`microagg-semantic`: users are grouped by meaning, and share one history of real queries (003, 5.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from querycloak import settings as declared
+from querycloak.dictionary import Dictionaries
+from querycloak.kernels import siphash
+from querycloak.keys import derive
+from querycloak.log import MISSING, Batch, IntArray
+from querycloak.methods.microaggregation import (
+    Grouping,
+    GroupSettings,
+    Microaggregation,
+    ReleaseSettings,
+    Representative,
+    TaxonomySettings,
+    mdav,
+    tree_distance,
+)
+from querycloak.methods.microaggregation.diversity import diversify_picks
+from querycloak.methods.microaggregation.representatives import member_quotas
+from querycloak.methods.shared.concepts import ConceptReader
+from querycloak.settings import setting
+from querycloak.topics.concepts.field import Field
+from querycloak.topics.taxonomy import Taxonomy
+
+UNMAPPED: Final = "no phrase of it is known"
+_PICK: Final = 1  # the purpose of the draws that pick queries
+
+Floats = npt.NDArray[np.float64]
+
+
+class TaxonomyGrouping:
+    """Users are as far apart as the categories of their phrases in the taxonomy.
+
+    The items of a query are the categories of its known phrases.
+    """
+
+    def __init__(self, settings: Any, key: bytes, texts: Dictionaries) -> None:
+        self._settings, self._texts = settings, texts
+        self._shelf_key, self._pick_key = derive(key, "shelf"), derive(key, "pick")
+        self._field = Field(settings)
+        self._reader = ConceptReader(self._field, texts, all_concepts=True)
+        self._query = self._node = np.empty(0, np.int64)  # index: queries that may be shown, by category
+
+    @property
+    def _tree(self) -> Taxonomy:
+        return self._field.concepts.placed.tree
+
+    def prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
+        """Return the records with a known phrase."""
+        self._reader.learn(held.query)
+        known = self._reader.sizes(held.query) > 0
+        if known.any():
+            self.index_queries(held[known])
+        return held[known], {UNMAPPED: held.row[~known]}
+
+    def index_queries(self, held: Batch) -> None:
+        """Index by category the queries of at least `asked_by` users."""
+        node, record = self.items(held.query)
+        wide, users = int(held.query.max()) + 1, int(held.user.max()) + 1
+        cells = np.unique(node * wide + held.query[record])
+        askers = np.bincount(np.unique(held.query * users + held.user) // users)
+        cells = cells[askers[cells % wide] >= self._settings.asked_by]
+        prints = self._texts.query.fingerprints(cells % wide, self._shelf_key)
+        order = np.lexsort((prints, cells // wide))  # by the text itself, not by its place in the log
+        self._query, self._node = (cells % wide)[order], (cells // wide)[order]
+
+    def items(self, queries: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the category of each phrase, and the place of its query."""
+        slots = self._reader.slots(queries)
+        return self._field.concepts.placed.node[slots.concept].astype(np.int64), slots.record
+
+    def groups(self, held: Batch, users: int) -> IntArray:
+        """Return the groups of MDAV, by the distances of equations 5.10 to 5.13."""
+        item, record = self.items(held.query)
+        owner = held.user[record]
+        order = np.argsort(owner, kind="stable")
+        start = np.searchsorted(owner[order], np.arange(users + 1))
+        once = np.ones(item.size, np.int64)
+        profiles = tree_distance.people(self._tree.parent, start, item[order], once)
+        return mdav.group(profiles, self._settings.k, np.arange(users, dtype=np.uint64), most=mdav.EXACT)
+
+    def representative(self, records: Batch, members: IntArray) -> Representative:
+        """Return each user's share of the categories nearest to the centroid, with a query for each."""
+        item, record = self.items(records.query)
+        owner = np.searchsorted(members, records.user[record])
+        apart = self.distance_to_centroid(item)
+        quota = member_quotas(np.bincount(owner, minlength=members.size).tolist(), range(members.size))
+        parts = [np.flatnonzero(owner == m) for m in range(members.size)]
+        chosen = np.concatenate(
+            [own[_nearest(item[own], apart[own])[:most]] for own, most in zip(parts, quota, strict=True)]
+        )
+        if self._settings.diversity > 1:
+            topic = self._tree.at_level(item, 1).astype(np.int64)
+            chosen = diversify_picks(chosen, topic, apart, self._settings.diversity, item)
+        names = (members[0] << 32) + np.arange(
+            chosen.size
+        )  # not by rows: the order of a file decides nothing
+        paths = self._tree.paths
+        return Representative.of(
+            self.pick_queries(item[chosen], names),
+            time=records.time[record[chosen]],
+            category=self._texts.category.intern([paths[n] for n in item[chosen].tolist()]),
+        )
+
+    def distance_to_centroid(self, item: IntArray) -> Floats:
+        """Return the distance of each category to the one with the least sum of distances (5.14)."""
+        distinct, number, count = np.unique(item, return_inverse=True, return_counts=True)
+        tree = self._tree
+        centroid = distinct[np.argmin(_sums(tree, distinct, count).round(9))]
+        common = tree.depth[tree.common_ancestors(np.full(distinct.size, centroid), distinct)]
+        return np.asarray(_delta(common, tree.depth[centroid], tree.depth[distinct])[number])
+
+    def pick_queries(self, item: IntArray, names: IntArray) -> IntArray:
+        """Return a random query of each category; the name of the category where there is none."""
+        first, last = np.searchsorted(self._node, item, "left"), np.searchsorted(self._node, item, "right")
+        found, there = np.full(item.size, MISSING, np.int64), last > first
+        chance = siphash.draw(self._pick_key, _PICK, names[there]) % (last - first)[there].astype(np.uint64)
+        found[there] = self._query[first[there] + chance.astype(np.int64)]
+        called = [self._tree.names[n].lower() for n in item[~there].tolist()]
+        found[~there] = self._texts.query.intern(called)
+        return found
+
+
+class MicroaggSemantic(Microaggregation):
+    """Group people whose searches mean alike things, and show one history of real queries for each group.
+
+    Phrases are mapped to categories; users are as far apart as their categories are in the tree. The history
+    of a group has the categories nearest to its centroid, from each user in proportion to the user's number
+    of phrases. Each category is shown by a query of it, picked at random from the whole log.
+
+    Guarantee: each released history, with all of its columns, is that of at least `k` people.
+
+    Limits:
+        - what a query itself says: its text may name who asked it (see `asked_by`)
+        - what all k people of a group have in common, and that a person is in the log
+        - k accounts that one attacker opened to be in one group with somebody
+        - several releases of overlapping logs
+
+    Reference: A. Erola, "Contributions to privacy in web search engines", section 5.5.
+    """
+
+    name = "microagg-semantic"
+    sets_categories = True
+
+    @dataclass(frozen=True, kw_only=True)
+    class Settings(ReleaseSettings, TaxonomySettings, GroupSettings):
+        """Settings of `microagg-semantic`."""
+
+        asked_by: int = setting(
+            1,
+            kind=int,
+            at_least=1,
+            stronger="larger",
+            help="show only queries of so many people; else the category's own name",
+        )
+
+    @classmethod
+    def examples(cls) -> list[declared.Settings]:
+        """Return the settings that the conformance suite tries."""
+        return [cls.Settings(k=2), cls.Settings(k=3, asked_by=2, time="drop", labels="fresh")]
+
+    def grouping(self) -> Grouping:
+        """Return the strategy that groups users."""
+        return TaxonomyGrouping(self.settings, self.key, self.texts)
+
+
+def _nearest(item: IntArray, apart: Floats) -> IntArray:
+    """Return the order of one user's items by distance to the centroid, times their count (5.15)."""
+    _, number, count = np.unique(item, return_inverse=True, return_counts=True)
+    return np.lexsort((item, (apart * count[number]).round(9)))
+
+
+def _delta(common: Any, one: Any, other: Any) -> Floats:
+    """Return the distance of categories by their depths and the depth of their common ancestor (5.10)."""
+    either = one + other - common
+    return np.asarray((either - common) / np.maximum(either, 1))
+
+
+def _sums(tree: Taxonomy, distinct: IntArray, count: IntArray) -> Floats:
+    """Return the sum of the distances of each category to all of them, weighted by their counts.
+
+    Categories below an ancestor and at one depth are equally far: counts by ancestor and depth are enough.
+    """
+    depth = tree.depth[distinct].astype(np.int64)
+    levels = np.arange(int(depth.max()) + 1)
+    reaches = depth[:, None] >= levels
+    above = np.stack([tree.at_level(distinct, level) for level in levels.tolist()], axis=1)
+    node = np.unique(above, return_inverse=True)[1].reshape(above.shape)
+    below = np.zeros((int(node.max()) + 1, levels.size))
+    who, level = np.nonzero(reaches)
+    np.add.at(below, (node[who, level], depth[who]), count[who])
+    total = np.zeros(distinct.size)
+    for common in levels.tolist():
+        here = below[node[:, common]] * reaches[:, common, None]
+        if common + 1 < levels.size:
+            here -= below[node[:, common + 1]] * reaches[:, common + 1, None]
+        total += (here * _delta(common, depth[:, None], levels)).sum(axis=1)
+    return total

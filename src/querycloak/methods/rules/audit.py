@@ -1,0 +1,120 @@
+"""An audit of `rules` by other means than the method's: word by word, character by character."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+
+import polars as pl
+
+from querycloak.audits.evidence import Evidence
+from querycloak.audits.lineage import faults
+from querycloak.guarantee import Audit, NotCheckable
+
+Test = Callable[[str], bool]
+
+
+def has_digit(text: str) -> bool:
+    """Find any character that stands for a decimal digit in any script."""
+    return any(letter.isdecimal() for letter in text)
+
+
+def has_email(text: str) -> bool:
+    """Find a word with something on both sides of an `@` and a dot behind it."""
+    return any(_is_email(word) for word in text.split())
+
+
+def _is_email(word: str) -> bool:
+    name, at, host = word.strip(".,;:!?()<>[]\"'").partition("@")
+    return bool(at and name and "." in host.strip("."))
+
+
+def has_card(text: str) -> bool:
+    """Find 13 to 19 digits in a row, blanks and dashes aside, whose Luhn sum ends in nought."""
+    return any(_luhn_within(run) for run in _digit_runs(text, " -"))
+
+
+def has_phone(text: str) -> bool:
+    """Find 7 to 15 digits in a row, written as people write telephone numbers."""
+    return any(7 <= len(run) <= 15 for run in _digit_runs(text, " -.()+/"))
+
+
+def _digit_runs(text: str, fillers: str) -> Iterable[list[int]]:
+    run: list[int] = []
+    for letter in text:
+        if letter.isdecimal():
+            run.append(int(letter))
+        elif letter not in fillers:
+            yield run
+            run = []
+    yield run
+
+
+def _luhn_within(run: list[int]) -> bool:
+    lengths = range(13, 20)
+    return any(_luhn(run[i : i + n]) for n in lengths for i in range(len(run) - n + 1))
+
+
+def _luhn(digits: list[int]) -> bool:
+    doubled = [d if i % 2 == 0 else sum(divmod(2 * d, 10)) for i, d in enumerate(reversed(digits))]
+    return sum(doubled) % 10 == 0
+
+
+def has_phrase(phrases: frozenset[str]) -> Test:
+    """Make a test for any of the listed phrases standing in a text as whole words."""
+    longest = max((phrase.count(" ") + 1 for phrase in phrases), default=0)
+
+    def test(text: str) -> bool:
+        words = _words(text)
+        spans = ((i, n) for i in range(len(words)) for n in range(1, longest + 1))
+        return any(" ".join(words[i : i + n]) in phrases for i, n in spans)
+
+    return test
+
+
+def has_full_name(first: frozenset[str], last: frozenset[str]) -> Test:
+    """Make a test for a first name beside a last name, in either order."""
+
+    def test(text: str) -> bool:
+        words = _words(text)
+        return any((a in first and b in last) or (a in last and b in first) for a, b in pairwise(words))
+
+    return test
+
+
+def _words(text: str) -> list[str]:
+    kept = (letter if letter.isalnum() or letter in "'’" else " " for letter in text.casefold())
+    return "".join(kept).split()
+
+
+def longer_than(words: int, letters: int) -> Test:
+    """Make a test for a text of too many words or letters."""
+    return lambda text: len(text.split()) > words or len(text) > letters
+
+
+def never(reason: str, test: Test) -> Audit:
+    """Promise that no released query passes a test."""
+
+    def run(evidence: Evidence) -> str:
+        shown = _queries(evidence)
+        distinct = shown.select("query").unique().drop_nulls().collect().to_series()
+        bad = [text for text in distinct.to_list() if test(text)]
+        rows = shown.filter(pl.col("query").is_in(bad))
+        return faults(rows, f"show a query with {reason}") if bad else ""
+
+    return Audit(f"no released query has {reason}", run, on_counts=True, on_parts=True)
+
+
+def _queries(evidence: Evidence) -> pl.LazyFrame:
+    """Leave out the rows where a method put a category in the query's place: nobody typed that."""
+    shown = evidence.text()
+    if evidence.reworded_later:
+        raise NotCheckable("a later method puts other words in their place")
+    if evidence.rewritten_later and "category" in shown.collect_schema().names():
+        return shown.filter(pl.col("query").ne_missing(pl.col("category")))
+    return shown
+
+
+def none_of(tests: Mapping[str, Test]) -> tuple[Audit, ...]:
+    """Promise that no released query passes any of the named tests."""
+    return tuple(never(reason, test) for reason, test in tests.items())

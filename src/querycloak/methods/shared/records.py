@@ -1,0 +1,228 @@
+"""Records that a method holds: whole, by window of time, or in numbered slots."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from querycloak.dictionary import Dictionaries
+from querycloak.kernels.arrays import grown
+from querycloak.log import Batch, IntArray, is_same
+from querycloak.methods.shared.sessions import calendar
+from querycloak.protector import Protector, State
+
+
+class RecordBuffer:
+    """Records in the order in which they came. Adding some costs as much as they are, however many are held.
+
+    Cells that must stay empty are removed, so that no method can go by what it may not show.
+    """
+
+    def __init__(self, texts: Dictionaries) -> None:
+        self._texts = texts
+        self._parts: list[Batch] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def add(self, batch: Batch) -> None:
+        """Hold records."""
+        if len(batch):
+            self._parts.append(batch.without_blanks())
+
+    def records(self) -> Batch:
+        """Return all held records as one batch."""
+        while len(self._parts) > 1:  # halves the number of parts, so that each record is copied few times
+            parts = self._parts
+            pairs = [a + b for a, b in zip(parts[::2], parts[1::2], strict=False)]
+            self._parts = [*pairs, *parts[2 * len(pairs) :]]
+        return self._parts[0] if self._parts else Batch.empty(self._texts)
+
+    def take(self) -> Batch:
+        """Return all held records, and hold none."""
+        found, self._parts = self.records(), []
+        return found
+
+    def keep(self, chosen: npt.NDArray[np.bool_]) -> None:
+        """Hold only the chosen ones of the held records."""
+        self._parts = [self.records()[chosen]]
+
+    def snapshot(self) -> State:
+        """Return the held records as arrays."""
+        return {f"held_{name}": np.asarray(array) for name, array in self.records().arrays().items()}
+
+    def restore(self, state: State) -> None:
+        """Continue from a snapshot."""
+        self._parts = [Batch.of({name: state[f"held_{name}"] for name in Batch.COLUMNS}, self._texts)]
+
+
+class WindowBuffer(RecordBuffer):
+    """Records of one window of time, a `day` or a `week`; with `span="none"`, of the whole log.
+
+    A window is over when a record of a later one comes, or the watermark has passed its end. `drop_late` gets
+    the rows of records that come after that.
+    """
+
+    def __init__(self, texts: Dictionaries, span: str, drop_late: Callable[[IntArray], None]) -> None:
+        super().__init__(texts)
+        self._span, self._drop_late = span, drop_late
+        self._open: int | None = None  # the window that records are gathered for
+
+    def windows(self, batch: Batch) -> Iterator[tuple[Batch, int]]:
+        """Hold records; yield those of each window that is over, and the moment at which it was."""
+        if self._span == "none" or not len(batch):
+            self.add(batch)
+            return
+        window, start = calendar(batch.time, self._span), 0
+        if self._open is None:
+            self._open = int(window[0])
+        highest = np.maximum.accumulate(np.append(self._open, window))
+        for place in np.flatnonzero(np.diff(highest)).tolist():
+            self._hold(batch[start:place], window[start:place])
+            yield self.take(), int(batch.seq[place])
+            self._open, start = int(window[place]), place
+        self._hold(batch[start:], window[start:])
+
+    def _hold(self, batch: Batch, window: IntArray) -> None:
+        late = window < (self._open or 0)
+        self._drop_late(batch.row[late])
+        self.add(batch[~late])
+
+    def advance(self, watermark: int) -> Batch:
+        """Return the held records if their window ends before the watermark; later ones of it come late."""
+        if self._span == "none" or self._open is None:
+            return Batch.empty(self._texts)
+        now = int(calendar(np.array([watermark]), self._span)[0])
+        if now <= self._open:
+            return Batch.empty(self._texts)
+        self._open = now
+        return self.take()
+
+    def snapshot(self) -> State:
+        """Return the held records and the open window as arrays."""
+        return super().snapshot() | {"open": np.array([] if self._open is None else [self._open], np.int64)}
+
+    def restore(self, state: State) -> None:
+        """Continue from a snapshot."""
+        super().restore(state)
+        self._open = int(state["open"][0]) if state["open"].size else None
+
+
+class RecordProtector(Protector):
+    """Method that holds whole records in `_held`."""
+
+    _held: RecordBuffer
+
+    def erase(self, users: IntArray, rows: IntArray) -> None:
+        """Drop the held records of these users: those of others are protected without them."""
+        self._held.keep(self.drop_erased(self._held.records(), users, rows))
+
+    def snapshot(self) -> State:
+        """Return the held records."""
+        return self._held.snapshot() | self._snapshot_dropped()
+
+    def restore(self, state: State) -> None:
+        """Continue from a snapshot."""
+        self._held.restore(state)
+        self._restore_dropped(state)
+
+
+class WindowProtector(RecordProtector):
+    """Method that protects each window of time by itself, as soon as it is over."""
+
+    _held: WindowBuffer
+
+    @abstractmethod
+    def _release(self, held: Batch, moment: int) -> Batch:
+        """Protect the records of a window; return those that may be shown, released at this moment."""
+
+    def push(self, batch: Batch) -> Batch:
+        """Hold records until their window is over."""
+        released = Batch.empty(self.texts)
+        for window, moment in self._held.windows(batch):
+            released += self._release(window, moment)
+        return released
+
+    def advance(self, watermark: int) -> Batch:
+        """Release a window that ends before the watermark."""
+        return self._release_now(self._held.advance(watermark))
+
+    def close(self) -> Batch:
+        """Release what is held and may be shown."""
+        return self._release_now(self._held.take())
+
+    def _release_now(self, held: Batch) -> Batch:
+        return self._release(held, int(held.seq.max(initial=0)))
+
+
+class SlotBuffer:
+    """Records in numbered slots that are used again: a kernel knows each record by the number of its slot."""
+
+    def __init__(self, texts: Dictionaries) -> None:
+        self._texts = texts
+        self._room = 0
+        self._columns: dict[str, IntArray] = {}
+        self._fixed: dict[str, int] = {}  # columns that have had one value so far take no room
+        self._free = np.empty(0, np.int64)  # a stack of free slots, `_left` of them
+        self._left = 0
+
+    def __len__(self) -> int:
+        return self._room - self._left
+
+    def add(self, batch: Batch) -> IntArray:
+        """Hold records; return their slots."""
+        self._make_room(len(batch))
+        slots = self._free[self._left - len(batch) : self._left][::-1].copy()
+        self._left -= len(batch)
+        if len(batch):
+            for name in Batch.COLUMNS:
+                self._put(name, slots, getattr(batch, name))
+        return slots
+
+    def _put(self, name: str, slots: IntArray, values: IntArray) -> None:
+        if name not in self._columns:
+            if is_same(values) and self._fixed.setdefault(name, int(values[0])) == values[0]:
+                return
+            self._columns[name] = np.full(self._room, self._fixed.get(name, 0), np.int64)
+        self._columns[name][slots] = values
+
+    def _make_room(self, needed: int) -> None:
+        if self._left >= needed:
+            return
+        size, self._room = self._room, max(2 * self._room, self._room + needed, 1024)
+        for name, column in self._columns.items():
+            larger = np.full(self._room, self._fixed.get(name, 0), np.int64)
+            larger[:size] = column
+            self._columns[name] = larger
+        self._free = grown(self._free, self._room)
+        added = np.arange(self._room - 1, size - 1, -1)
+        self._free[self._left : self._left + added.size] = added
+        self._left += added.size
+
+    def pop(self, slots: IntArray) -> Batch:
+        """Return records and free their slots."""
+        self._free[self._left : self._left + slots.size] = slots
+        self._left += slots.size
+        return self.peek(slots)
+
+    def peek(self, slots: IntArray) -> Batch:
+        """Return records that stay held."""
+        if not slots.size:
+            return Batch.empty(self._texts)
+        columns = {name: column[slots] for name, column in self._columns.items()}
+        fixed = {
+            n: np.broadcast_to(np.int64(v), slots.size) for n, v in self._fixed.items() if n not in columns
+        }
+        return Batch.of(columns | fixed, self._texts)
+
+    def snapshot(self, slots: IntArray) -> State:
+        """Return these records as arrays, in this order."""
+        return {f"held_{name}": array for name, array in self.peek(slots).arrays().items()}
+
+    def restore(self, state: State) -> IntArray:
+        """Hold a snapshot's records; return their slots, numbered in its order."""
+        self.__init__(self._texts)  # type: ignore[misc]
+        return self.add(Batch.of({name: state[f"held_{name}"] for name in Batch.COLUMNS}, self._texts))

@@ -1,0 +1,238 @@
+"""`short-sessions`: frequent queries in short sessions, each under a label of its own, day by day."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from querycloak import settings as declared
+from querycloak.dictionary import Dictionaries, Dictionary
+from querycloak.errors import ParameterError
+from querycloak.guarantee import Guarantee
+from querycloak.kernels import siphash
+from querycloak.keys import derive
+from querycloak.log import COLUMN_BIT, MISSING, NO_TIME, Batch, IntArray
+from querycloak.methods.shared.labels import apply_time_policy, pseudonyms, times_emptied
+from querycloak.methods.shared.records import WindowBuffer, WindowProtector
+from querycloak.methods.shared.sessions import DAY
+from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
+from querycloak.methods.shared.user_counts import UsersByDay, users_of
+from querycloak.methods.short_sessions import kernel
+from querycloak.methods.short_sessions.audit import Limits, audits
+from querycloak.protector import HELD_CODES, Labels, State, Traits
+from querycloak.settings import setting
+
+RARE: Final = "asked by too few people"
+NO_TERM_LEFT: Final = "no term is left that enough people used"
+LATE: Final = "came after its day was closed"
+TIMELESS: Final = "has no time"
+_MINUTE: Final = 60_000_000
+_UNITS: Final = {"hour": 60 * _MINUTE, "day": DAY}
+_ORDER: Final = 1  # the purpose of the draws that order the sessions of a day
+_BESIDE: Final = (
+    COLUMN_BIT["rank"] | COLUMN_BIT["url"] | COLUMN_BIT["category"]
+)  # columns that would disclose the removed terms of a query
+
+
+class ShortSessions(WindowProtector):
+    """Release what many people ask, in short sessions that nothing but their content links to each other.
+
+    A history is cut at midnight (UTC), where somebody was silent for more than `gap` minutes, and after
+    `most` searches that are shown. Each piece gets a label of its own. Searches whose query fewer than `k`
+    people asked stay behind, or lose the terms that fewer than `k` people used (`rare=terms`). Times are
+    coarse. A day leaves as a whole when it is over, its sessions in random order.
+
+    Guarantee: each released query was asked by at least `k` people before it left (`rare=terms`: each of its
+    terms was used by at least `k`). No label has more than `most` searches, more than one person or more than
+    one day; none is a user id of the log. Times are no finer than `time` says.
+
+    Limits:
+        - a text that k people typed and that still names one of them
+        - what the searches of one session say together
+        - linking sessions of one person by repeated queries, or by the hour
+        - how many sessions there are of a kind, and that a query was asked at all
+        - k accounts that one attacker opened to push a text over the threshold
+        - clicked pages, which leave as they are with `clicks=keep`
+    """
+
+    name = "short-sessions"
+    exempt: ClassVar[dict[str, str]] = {
+        "memory_stays_bounded": "a day is held until it is over, and who asked what for `days` of them"
+    }
+
+    @dataclass(frozen=True, kw_only=True)
+    class Settings(declared.Settings):
+        """Settings of `short-sessions`."""
+
+        k: int = setting(
+            5,
+            kind=int,
+            at_least=2,
+            stronger="larger",
+            help="people who must have asked a query, or used a term",
+        )
+        gap: float = setting(30.0, kind=float, at_least=0, help="minutes of silence that end a session")
+        most: int = setting(
+            5, kind=int, at_least=1, stronger="smaller", help="searches of a session, at most"
+        )
+        rare: str = setting(
+            "drop",
+            kind=str,
+            choices=("drop", "terms"),
+            help="`drop` queries of too few people, or take only the `terms` out that too few used",
+        )
+        time: str = setting(
+            "hour",
+            kind=str,
+            choices=("hour", "day", "drop"),
+            stronger="last",
+            help="how fine times are, or `drop` them",
+        )
+        batch: str = setting(
+            "day",
+            kind=str,
+            choices=("day", "log"),
+            help="let each `day` go when it is over, with people counted so far; or all when the `log` ends",
+        )
+        days: int = setting(
+            30,
+            kind=int,
+            at_least=0,
+            help="with `batch=day`: days of which people are counted, the day itself included; 0: all so far",
+        )
+        clicks: str = setting(
+            "keep",
+            kind=str,
+            choices=("keep", "drop"),
+            stronger="last",
+            help="`keep` clicked pages and their ranks, or `drop` them",
+        )
+
+    settings: Settings
+
+    def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
+        super().__init__(settings, key, texts)
+        self._terms = Dictionary()
+        self._split = Tokenizer(texts.query, self._terms)
+        span = "day" if settings.batch == "day" else "none"
+        self._held = WindowBuffer(texts, span, lambda rows: self.drop(rows, LATE))
+        self._users = UsersByDay(settings.days if settings.batch == "day" else 0)
+
+    @classmethod
+    def examples(cls) -> list[declared.Settings]:
+        """Return the settings that the conformance suite tries."""
+        return [
+            cls.Settings(k=2, gap=2, most=2),
+            cls.Settings(k=2, gap=1, most=3, rare="terms", time="day", days=1, clicks="drop"),
+            cls.Settings(k=3, gap=0, most=1, batch="log", time="drop"),
+            cls.Settings(k=2, gap=5, batch="log", rare="terms"),
+        ]
+
+    @classmethod
+    def traits(cls, settings: Settings) -> Traits:
+        """Return the properties of `short-sessions` with these settings."""
+        dropped = frozenset({"rank", "url"} if settings.clicks == "drop" else ())
+        return Traits(
+            reads=frozenset({"user", "query", "time"}),
+            requires=frozenset({"user", "query", "time"}),
+            rewrites=frozenset({"user", "time"}) | ({"query"} if settings.rare == "terms" else frozenset()),
+            empties=dropped | times_emptied(settings.time),
+            needs_whole_log=settings.batch == "log",
+            sets_release_order=True,
+            labels=Labels.PARTS,
+            needs_authors=True,
+            coded_state={**HELD_CODES, "asked_query": "query"},
+            main_setting="k",
+        )
+
+    @classmethod
+    def promise(cls, settings: Settings) -> Guarantee:
+        """Return the guarantee of `short-sessions` with these settings."""
+        s = settings
+        what = "query was asked" if s.rare == "drop" else "term of a query was used"
+        fine = "no times are shown" if s.time == "drop" else f"times are no finer than the {s.time}"
+        clicks = () if s.clicks == "drop" else ("clicked pages, which leave as they are",)
+        mixed = () if s.rare == "drop" else (f"terms of {s.k} people each that only one person put together",)
+        return Guarantee(
+            statement=f"each released {what} by at least {s.k} people before it left; a label has at most "
+            f"{s.most} searches, of one person and one day, and is no user id of the log; {fine}",
+            does_not_protect_against=(
+                f"a text that {s.k} people typed and that still names one of them",
+                *mixed,
+                "what the searches of one session say together",
+                "linking sessions of one person by what she keeps asking, or by the hour",
+                "how many sessions there are of a kind, and that a query was asked at all",
+                f"{s.k} accounts that one attacker opened to push a text over the threshold",
+                *clicks,
+            ),
+            audits=audits(
+                Limits(s.k, round(s.gap * _MINUTE), s.most, s.rare == "terms", s.time, s.batch == "day")
+            ),
+        )
+
+    def check_user_count(self, people: int) -> None:
+        """Raise ParameterError for a k that no query can reach."""
+        if people < self.settings.k:
+            raise ParameterError(
+                f"short-sessions: `k` is {self.settings.k}, but the log has only {people} "
+                f"user{'' if people == 1 else 's'}",
+                hint=f"the largest possible k is {people}" if people > 1 else "",
+            )
+
+    def push(self, batch: Batch) -> Batch:
+        """Hold records until their day, or the log, is over."""
+        timed = batch.time != NO_TIME
+        self.drop(batch.row[~timed], TIMELESS)
+        return super().push(batch[timed])
+
+    def _release(self, held: Batch, moment: int) -> Batch:
+        """Cut records into sessions and drop rare texts; return the rest as released at one moment."""
+        if not len(held):
+            return held
+        enough = self._users.add(held.query, held.user, held.time) >= self.settings.k
+        session = kernel.sessions(held.user, held.time, round(self.settings.gap * _MINUTE))
+        query = np.where(enough, held.query, MISSING if self.settings.rare == "drop" else self._left_of(held))
+        stays = query >= 0
+        self.drop(held.row[~stays], RARE if self.settings.rare == "drop" else NO_TERM_LEFT)
+        blank = np.where(enough, held.blank, held.blank | _BESIDE)
+        seq = np.full(len(held), moment, np.int64)
+        shown = held.replace(query=query, blank=blank, seq=seq)[stays]
+        return self._coarse(self._labelled(shown, session[stays]))
+
+    def _left_of(self, held: Batch) -> IntArray:
+        """Write each query from those of its terms that enough people used; `MISSING` if none is left."""
+        query, user = self._users.pairs
+        which, term = self._split.of(query)
+        common = users_of(term, user[which], len(self._terms)) >= self.settings.k
+        uses = TermOccurrences.of(held, self._split, None)
+        return uses[common[uses.term]].queries(len(held), self._terms, self.texts.query)
+
+    def _labelled(self, shown: Batch, session: IntArray) -> Batch:
+        """Assign a label to each part of a session, and return all parts in keyed random order."""
+        found = kernel.parts(session, shown.time, self.settings.most)
+        first = shown.row[found.first]
+        labels = pseudonyms([str(row) for row in first.tolist()], derive(self.key, "labels of sessions"))
+        draw = siphash.draw(derive(self.key, "order of sessions"), _ORDER, first)
+        order = kernel.shuffled(draw, found, shown.time // DAY)
+        return shown.replace(user=self.texts.user.intern(labels)[found.part])[order]
+
+    def _coarse(self, shown: Batch) -> Batch:
+        if self.settings.time == "drop":
+            return apply_time_policy("drop", shown)
+        return shown.replace(time=shown.time - shown.time % _UNITS[self.settings.time])
+
+    def erase(self, users: IntArray, rows: IntArray) -> None:
+        """Drop the held records of these users, and count without them from now on."""
+        super().erase(users, rows)
+        self._users.erase(users)
+
+    def snapshot(self) -> State:
+        """Return the held records, the open day, and the counted queries of each user."""
+        return super().snapshot() | self._users.snapshot()
+
+    def restore(self, state: State) -> None:
+        """Continue from a snapshot."""
+        super().restore(state)
+        self._users.restore(state)

@@ -1,0 +1,129 @@
+"""The audits of `swap` and `cohort` find labels that tell something."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import polars as pl
+import pytest
+
+from querycloak.audits.evidence import Evidence
+from querycloak.methods.cohort import audit as cohorts
+from querycloak.methods.swap import audit as swapping
+
+SECOND = 1_000_000
+#: Members of each cohort, and searches of each member.
+K, EACH = 4, 150
+COHORTS = [[f"c{cohort}-{member}" for member in range(K)] for cohort in range(3)]
+
+
+def evidence(rows, sizes=K, **further):
+    """Release rows of (author, label, query, cohort), one second after the other."""
+    time = pl.Series([n * SECOND for n in range(len(rows))], dtype=pl.Datetime("us", "UTC"))
+    author, label, query, cohort = (list(part) for part in zip(*rows, strict=True))
+    number = pl.Series(range(len(rows)), dtype=pl.Int64)
+    log = pl.DataFrame({"row": number, "user": author, "query": query, "time": time, **further})
+    release = pl.DataFrame({"released_row": number, "user": label, "query": query, "time": time, **further})
+    truth = pl.DataFrame(
+        {
+            "released_row": number,
+            "original_row": number,
+            "original_user": author,
+            "released_after": number + 1,
+        }
+    ).with_columns(cohort=pl.Series(cohort, dtype=pl.Int64), cohort_size=pl.lit(sizes, pl.Int64))
+    return Evidence(release.lazy(), log.lazy(), truth.lazy())
+
+
+def released(label_of):
+    """Let every member search; `label_of(members, place, n)` draws the label of a search."""
+    rows = []
+    for cohort, members in enumerate(COHORTS):
+        for place, author in enumerate(members):
+            texts = [f"q{n % 5}" for n in range(EACH)]
+            rows += [(author, label_of(members, place, n), text, cohort) for n, text in enumerate(texts)]
+    return rows
+
+
+def even(members, place, n):
+    """Go round: every label as often, whoever asks, whatever the text."""
+    return members[(place + n // 5 + n) % K]
+
+
+def broken(audits, shown):
+    return [audit.check for audit in audits if audit(shown).verdict == "broken"]
+
+
+def test_even_labels_pass():
+    assert broken(cohorts.audits(K), evidence(released(even))) == []
+
+
+@pytest.mark.parametrize(
+    ("label_of", "check"),
+    [
+        (lambda members, place, n: members[place], "a record's label tells nothing about its author"),
+        (lambda members, place, n: members[(place + n) % 2], "every label of a cohort is drawn alike"),
+        (lambda members, place, n: members[n % 5 % K], "labels do not depend on the text"),
+        (lambda members, place, n: COHORTS[n % 3][place], "everyone is in one cohort of at least 4 users"),
+    ],
+)
+def test_labels_that_tell_something_are_found(label_of, check):
+    assert check in broken(cohorts.audits(K), evidence(released(label_of)))
+
+
+def test_a_cohort_with_too_few_members_is_found():
+    check = "everyone is in one cohort of at least 4 users"
+    assert check in broken(cohorts.audits(K), evidence(released(even), sizes=K - 1))
+
+
+def test_what_leaves_after_an_erasure_is_found():
+    shown = evidence(released(even))
+    erased = pl.LazyFrame({"user": [COHORTS[0][0]], "erased_after": [3]})
+    late = Evidence(shown.release, shown.original, shown.truth, erased=erased)
+    assert "everyone is in one cohort of at least 4 users" in broken(cohorts.audits(K), late)
+
+
+@pytest.mark.parametrize("audits", [cohorts.audits(2), swapping.audits(2, 1, "suppress")])
+def test_two_labels_of_one_search_are_found(audits):
+    rows = [("a", "b", "q", 0), ("b", "a", "q", 0)]
+    shown = evidence([*rows, *rows], category=["t"] * 4)
+    time = pl.lit(0).cast(pl.Datetime("us", "UTC"))
+    one = Evidence(
+        shown.release.with_columns(time=time),
+        shown.original.with_columns(time=time, user=pl.lit("a")),
+        shown.truth.with_columns(original_user=pl.lit("a")),
+    )
+    assert "all rows of one search carry one label" in broken(audits, one)
+
+
+def test_chance_tests_are_as_strict_as_they_say():
+    """Three tests share the chance of a false alarm; a sum of many may have 1.6 times the normal tail."""
+    assert cohorts.FALSE_ALARM == 1e-6
+    assert cohorts.FALSE_ALARM / 3 / 2 == cohorts._TAIL
+    assert 1 - NormalDist().cdf(cohorts._Z) == pytest.approx(cohorts._TAIL / 1.6, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "check"),
+    [
+        (["a", "c", "b"], "no record left under its own user"),
+        (["b", "a", "b"], "users per category are conserved"),
+        (["b", "c", "a"], "more than 2 users were present at each release"),
+    ],
+)
+def test_faults_of_swap_are_found(labels, check):
+    """Three people search once each; the last label leaves when only one user is there."""
+    rows = [(author, label, "q" + author, 0) for author, label in zip("abc", labels, strict=True)]
+    shown = evidence(rows, category=["t"] * 3)
+    late = shown.truth.with_columns(released_after=pl.lit(3, pl.Int64))
+    again = Evidence(shown.release, shown.original, late)
+    assert check in broken(swapping.audits(2, 1, "suppress"), again)
+
+
+def test_k_users_are_too_few_for_swap():
+    """Two people search, and one record leaves under the other's label."""
+    shown = evidence([("a", "b", "x", 0), ("b", "a", "y", 0)], category=["t"] * 2)
+    alone = [frame.filter(pl.col("released_row") == 0) for frame in (shown.release, shown.truth)]
+    late = alone[1].with_columns(released_after=pl.lit(2, pl.Int64))
+    found = broken(swapping.audits(2, 1, "suppress"), Evidence(alone[0], shown.original, late))
+    assert found == ["more than 2 users were present at each release"]
