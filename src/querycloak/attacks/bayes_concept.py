@@ -1,27 +1,21 @@
-"""`bayes-concept`: the likeliest meaning of what a differentially private replacement stands for."""
+"""`bayes-concept`: guesses the original of each randomised concept by Bayes' rule."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from querycloak import accounting
 from querycloak import settings as declared
-from querycloak.attacks.finding import NotApplicable
-from querycloak.attacks.protocol import Attack, AttackerView, Meanings
+from querycloak.attacks.auxiliary import Frequencies, Request
+from querycloak.attacks.base import Attack, AttackerView, ConceptGuesses
 from querycloak.dictionary import distinct
-from querycloak.errors import QueryCloakError
-from querycloak.kernels.concept_guesses import Prior, best_guesses
+from querycloak.errors import NotApplicable, QueryCloakError
+from querycloak.protector import Channel
 from querycloak.settings import setting
-from querycloak.topics.concepts.field import Field
-from querycloak.topics.concepts.mapper import Mapped, Mapper
-from querycloak.topics.concepts.sharing import draws_of
-from querycloak.topics.concepts.space import LARGEST_EPSILON
 
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -33,13 +27,11 @@ class BayesConcept(Attack):
     It knows the mechanism and, with `prior=log`, how often each query was asked in the whole log, but not
     by whom. It guesses from one draw alone. Such a guess can be right with probability
     π·e^ε′ / (π·e^ε′ + 1 − π) at most, π being its prior (within the domain, which shows) and ε′ what one draw
-    spends. Whoever knows that a person asked one thing r times has r draws of it, and r·ε′.
+    spends. An attacker who knows that a person asked one thing r times has r draws of it, and r·ε′.
     """
 
     name = "bayes-concept"
-    game = "attribution"
-    knows = frozenset({"frequencies"})
-    needs = frozenset({"user", "query"})
+    game = "inference"
 
     @dataclass(frozen=True, kw_only=True)
     class Settings(declared.Settings):
@@ -53,38 +45,35 @@ class BayesConcept(Attack):
         )
 
     settings: Settings
-    _promised = True
-    method: ClassVar[str] = "dp-semantic"
 
-    def guess(self, view: AttackerView) -> Meanings:
+    def requests(self) -> tuple[Request, ...]:
+        """Return a request for the frequencies of queries."""
+        return (Frequencies(),)
+
+    def guess(self, view: AttackerView) -> ConceptGuesses:
         """Read the release as its method would, and find the likeliest original of each concept."""
-        stage = _stage(view)
-        self._promised = stage.rebuild == "none"
-        field = Field(stage)
+        channel = _channel(view)
         try:
-            shown = Mapper(field.concepts).read(distinct(view.release["query"])[0])  # as it was written
-            space = field.space
+            phrases = _phrases(view.release, channel)
         except QueryCloakError as reason:
             raise NotApplicable(reason.message) from None
-        row, turn, concept, draws = _phrases(view.release, shown, space.candidates.domain, _group(stage))
-        if not row.size:
+        if not phrases.row.size:
             raise NotApplicable("no phrase of the release is known")
-        levels, level = np.unique(draws, return_inverse=True)
-        epsilon = np.array([_share(stage, int(m)) for m in levels])
+        levels, level = np.unique(phrases.draws, return_inverse=True)
+        epsilon = np.array([channel.epsilon_per_draw(int(draws)) for draws in levels])[level]
         if self.settings.prior == "uniform":
-            size = int(space.candidates.members.size)
-            return self._meanings(field, row, turn, concept, np.full(row.size, 1 / size), epsilon[level])
-        prior, chance = _prior(view.knowledge["frequencies"], field)
-        if not prior.concept.size:
+            even = np.full(phrases.row.size, 1 / channel.concepts)
+            return self._guesses(channel, phrases, phrases.concept, even, epsilon)
+        concept, log_prior, within = _prior(view.auxiliary[Frequencies.name], channel)
+        if not concept.size:
             raise NotApplicable("no query of the log is known")
-        found = best_guesses(concept, level, epsilon / 2, prior, space.candidates, space.shares())
-        guessed = np.where(found >= 0, prior.concept[found], -1)
-        pi = np.where(found >= 0, chance[found], 0.0)
-        return self._meanings(field, row, turn, guessed, pi, epsilon[level])
+        found = channel.likeliest(phrases.concept, epsilon, concept, log_prior)
+        guessed = np.where(found >= 0, concept[found], -1)
+        return self._guesses(channel, phrases, guessed, np.where(found >= 0, within[found], 0.0), epsilon)
 
-    def _meanings(
-        self, field: Field, row: Longs, turn: Longs, guess: Longs, pi: Floats, epsilon: Floats
-    ) -> Meanings:
+    def _guesses(
+        self, channel: Channel, phrases: _Phrases, guess: Longs, pi: Floats, epsilon: Floats
+    ) -> ConceptGuesses:
         ceiling = _ceiling(pi, epsilon)
         details = {
             "guesses_from": "one draw alone",
@@ -94,22 +83,17 @@ class BayesConcept(Attack):
             "epsilon_per_draw_median": float(np.median(epsilon)),
             "epsilon_per_draw_largest": float(epsilon.max()),
         }
-
-        def meaning(texts: pl.Series) -> tuple[Longs, Longs]:
-            mapped = field.mapper.read(texts)
-            return _inside(mapped, field.space.candidates.domain)
-
-        # only if concepts are as common as the prior says is the ceiling about this log
-        known = ceiling if self.settings.prior == "log" and self._promised else None
-        return Meanings(row, turn, guess, meaning, known, details)
+        # The ceiling is about this log only if concepts are as frequent as the prior has them.
+        known = ceiling if self.settings.prior == "log" and channel.limits_guesses else None
+        return ConceptGuesses(phrases.row, phrases.turn, guess, channel.read, known, details)
 
 
-def _stage(view: AttackerView) -> Any:
-    """Find the settings of the method, as the certificate states them."""
-    for part in view.certificate.get("methods", []):
-        if part["method"] == BayesConcept.method:
-            return SimpleNamespace(**part["settings"])
-    raise NotApplicable("the release was not made by `dp-semantic`")
+def _channel(view: AttackerView) -> Channel:
+    """Return the channel of the first method that has one."""
+    for _, traits in view.stages:
+        if traits is not None and traits.channel is not None:
+            return traits.channel
+    raise NotApplicable("no method of the release publishes how it replaces concepts")
 
 
 def _ceiling(pi: Floats, epsilon: Floats) -> Floats:
@@ -117,37 +101,23 @@ def _ceiling(pi: Floats, epsilon: Floats) -> Floats:
     return np.asarray(grown / (grown + 1 - pi))
 
 
-def _share(stage: Any, draws: int) -> float:
-    """Say what one draw spends in a history of so many."""
-    if stage.per == "query":
-        return min(float(stage.epsilon), LARGEST_EPSILON)
-    most = draws if stage.max_queries == "own" else int(stage.max_queries)
-    share = accounting.per_draw(stage.epsilon, max(most, 1), stage.composition, stage.delta)
-    return min(share, LARGEST_EPSILON)
+class _Phrases(NamedTuple):
+    """Phrases of a release: row, place in the query, concept, and the draws of its label."""
+
+    row: Longs
+    turn: Longs
+    concept: Longs
+    draws: Longs
 
 
-def _group(stage: Any) -> int:
-    """Say how many phrases share a draw."""
-    return int(stage.group) if stage.prior != "none" else 1
+def _phrases(release: pl.DataFrame, channel: Channel) -> _Phrases:
+    """Return the phrases of all rows.
 
-
-def _inside(mapped: Mapped, domain: npt.NDArray[np.int32]) -> tuple[Longs, Longs]:
-    """Leave out concepts that the release's domain does not have."""
-    concept = mapped.concept
-    kept = domain[concept] >= 0
-    return concept[kept], np.concatenate([[0], np.cumsum(kept)])[mapped.start].astype(np.int64)
-
-
-def _phrases(
-    release: pl.DataFrame, mapped: Mapped, domain: npt.NDArray[np.int32], group: int
-) -> tuple[Longs, Longs, Longs, Longs]:
-    """List the phrases of all rows: row, turn, concept, and how many draws their label seems to have.
-
-    Clicked rows repeat their search, so what one label shows twice within the hour counts once: too few
-    draws would make a draw seem to spend more, and the ceiling higher, never lower.
+    Clicked rows repeat their search, so what one label has twice within the hour counts once: too few draws
+    make the ε of a draw, and so the ceiling, higher, never lower.
     """
-    number = distinct(release["query"])[1]
-    concept, start = _inside(mapped, domain)
+    texts, number = distinct(release["query"])
+    concept, start = channel.read_released(texts)
     sizes = np.diff(start)[number]
     row = np.repeat(np.arange(number.size), sizes)
     turn = np.arange(row.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -155,20 +125,20 @@ def _phrases(
     names = [name for name in ("user", "query", "time") if name in release.columns]
     first = release.select(pl.struct(names).is_first_distinct()).to_series().to_numpy()
     user = distinct(release["user"])[1][row]
-    counted = pl.DataFrame({"user": user, "domain": domain[shown]}).filter(pl.Series(first[row]))
+    counted = pl.DataFrame({"user": user, "domain": channel.domain_of(shown)}).filter(pl.Series(first[row]))
     parts = counted.group_by("user", "domain").len()
     draws = np.zeros(int(user.max(initial=-1)) + 1, np.int64)
-    np.add.at(draws, parts["user"].to_numpy(), draws_of(parts["len"].to_numpy().astype(np.int64), group))
-    return row, turn, shown, draws[user]
+    np.add.at(draws, parts["user"].to_numpy(), channel.draws(parts["len"].to_numpy().astype(np.int64)))
+    return _Phrases(row, turn, shown, draws[user])
 
 
-def _prior(frequencies: pl.DataFrame, field: Field) -> tuple[Prior, Floats]:
-    """Turn frequencies of queries into those of concepts, the commonest first; also within their domain."""
-    concept, start = _inside(field.mapper.read(frequencies["query"]), field.space.candidates.domain)
+def _prior(frequencies: pl.DataFrame, channel: Channel) -> tuple[Longs, Floats, Floats]:
+    """Return concepts by falling frequency, the logarithm of their prior, and the prior in the domain."""
+    concept, start = channel.read(frequencies["query"])
     weight = np.repeat(frequencies["count"].to_numpy().astype(np.float64), np.diff(start))
     total = np.bincount(concept, weight)
     order = np.argsort(-total, kind="stable")
-    order = order[total[order] > 0]
-    home = field.space.candidates.domain[order]
-    within = np.bincount(home, total[order])[home]  # the domain shows, so who guesses starts from there
-    return Prior(order.astype(np.int64), np.log(total[order] / total.sum())), total[order] / within
+    order = order[total[order] > 0].astype(np.int64)
+    home = channel.domain_of(order)
+    within = np.bincount(home, total[order])[home]  # the release shows the domain, so a guess starts there
+    return order, np.log(total[order] / total.sum()), total[order] / within

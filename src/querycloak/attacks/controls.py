@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from querycloak import settings as declared
-from querycloak.attacks.finding import NotApplicable
-from querycloak.attacks.protocol import Attack, AttackerView, Attribution
+from querycloak.attacks.base import Attack, AttackerView, Attribution
+from querycloak.errors import NotApplicable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,27 +25,32 @@ class Copy(Attack):
     name = "copy"
     game = "control"
     Settings = NoSettings
-    needs = frozenset[str]()
+    columns = frozenset[str]()
     _answers: pl.Series | None = None
+
+    @classmethod
+    def sees(cls) -> list[str]:
+        """Return the truth."""
+        return ["truth"]
 
     def peek(self, answers: pl.Series) -> None:
         """Take the right answers."""
         self._answers = answers
 
     def guess(self, view: AttackerView) -> Attribution:
-        """Say what `peek` was told."""
+        """Return the right labels."""
         if self._answers is None:
             raise NotApplicable("there is no truth to copy")
         return Attribution(self._answers)
 
 
 class Guess(Attack):
-    """Says the most frequent label for every row: the floor that a real attack must rise above."""
+    """Guesses the most frequent label for every row: the baseline of a real attack."""
 
     name = "guess"
     game = "control"
     Settings = NoSettings
-    needs = frozenset({"user"})
+    columns = frozenset({"user"})
 
     def guess(self, view: AttackerView) -> Attribution:
         """Find the most frequent label; of equals, the first by name."""

@@ -1,34 +1,46 @@
-"""What an attack achieved, in numbers that name nobody."""
+"""Results of attacks, and the share that an attacker with given knowledge links."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
-from querycloak.attacks.protocol import Game
-from querycloak.shown import percent, table
+from querycloak.formatting import percent, table
+from querycloak.intervals import Estimate
+from querycloak.knowledge import Game, Knowledge
+from querycloak.protector import Labels
 
 Unit = Literal["record", "user", "pair", "concept"]
-#: What only a finding about fakes has.
+#: Fields that only a finding about fakes has.
 PRIVACY: Final = ("structure", "semantic", "relative")
-
-
-class NotApplicable(Exception):
-    """Raised when an attack has nothing to work on in a release; the text says why, and shows no cell."""
+#: Games of which a success can be a share of linked records or users; see `Finding.links`.
+LINKING: Final = (Game.ATTRIBUTION, Game.IDENTIFICATION)
+#: Fields that are not in the JSON form.
+_INTERNAL: Final = ("knowledge", "labels")
+#: What each attacker knows. Each knows at least what those before it know, but for volumes.
+ATTACKERS: Final = {
+    "release": Knowledge.RELEASE,
+    "volumes": Knowledge.VOLUMES,
+    "hours": Knowledge.HOURS,
+    "searches": Knowledge.SEARCHES,
+    "any": Knowledge.EVERYTHING,
+}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """How often an attack was right, how sure that number is, and whether a stated bound still stands.
+    """How often an attack was right, with its 95 % interval, and the stated bound.
 
-    `success` is a share of `n` units, with a 95 % interval from `low` to `high`. `median_user` and
-    `worst_decile_user` tell how it falls on people: half of them fare worse than the one, a tenth
-    worse than the other. An attack that could not run has `not_applicable` and no numbers. `structure`,
-    `semantic` and `relative` are the privacy that fakes left to people, from attacks that tell fakes.
+    `success` is a share of `n` units, with a 95 % interval from `low` to `high`. `median_user` is the success
+    against the median user, and `worst_decile_user` that which a tenth of users exceed. An attack that did
+    not apply has `not_applicable` and no figures. `structure`, `semantic` and `relative` are the privacy that
+    dummy queries leave to users. `knowledge` is what the attacker knows beside the release, and `labels` what
+    a label of the release means.
     """
 
     attack: str
-    game: Game
+    game: str
     unit: Unit
     success: float | None = None
     low: float | None = None
@@ -43,18 +55,37 @@ class Finding:
     structure: dict[str, Any] | None = None
     semantic: dict[str, Any] | None = None
     relative: dict[str, Any] | None = None
+    knowledge: Knowledge = Knowledge.RELEASE
+    labels: Labels = Labels.OWN
+
+    @property
+    def links(self) -> bool:
+        """Whether the success is a share of linked records or users.
+
+        Attribution counts where labels are mixed: a label that is one user's already shows which records
+        belong together. Controls, pairs and concepts do not count: their shares are of other things.
+        """
+        mixed = self.labels in (Labels.OTHERS, Labels.GROUP)
+        return self.game in LINKING and (mixed or self.game == Game.IDENTIFICATION)
+
+    @property
+    def share(self) -> Estimate | None:
+        """The success with its interval; None without figures."""
+        if self.success is None or self.low is None or self.high is None:
+            return None
+        return Estimate(self.success, self.low, self.high)
 
     @property
     def holds(self) -> bool | None:
-        """Say whether the interval reaches down to the bound; without a bound there is nothing to say."""
-        return reaches_down_to(self.bound, self.low)
+        """Whether the bound holds: the interval's lower end is at or below it. None without a bound."""
+        return bound_holds(self.bound, self.low)
 
     def _repr_html_(self) -> str:
         return Findings([self])._repr_html_()
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the finding as plain values, for `--json` and certificates."""
-        values = asdict(self)
+        """Return plain values, for `--json` and certificates."""
+        values = {name: value for name, value in asdict(self).items() if name not in _INTERNAL}
         if self.structure is None:
             for name in PRIVACY:
                 del values[name]
@@ -63,7 +94,12 @@ class Finding:
 
 
 class Findings(list[Finding]):
-    """Several findings; in a notebook, a table."""
+    """Several findings; in a notebook, a table.
+
+    `untested` names stated bounds, by method and game, whose game some attack was to play and none could.
+    """
+
+    untested: Sequence[str] = ()
 
     def _repr_html_(self) -> str:
         head = ("attack", "game", "success", "95 % interval", "bound", "holds", "of")
@@ -84,6 +120,47 @@ def _row(finding: Finding) -> tuple[str, ...]:
     )
 
 
-def reaches_down_to(bound: float | None, low: float | None) -> bool | None:
-    """Say whether an interval that starts at `low` does not lie wholly above the bound."""
+def bound_holds(bound: float | None, low: float | None) -> bool | None:
+    """Whether the bound holds: the interval's lower end is at or below it. None without a bound."""
     return None if bound is None or low is None else low <= bound
+
+
+@dataclass(frozen=True)
+class Linkage:
+    """The share that an attacker links: `success`, `low` and `high` are each the maximum over the attacks.
+
+    `attack` is the one with the largest `high`, and `unit` is its unit.
+    """
+
+    success: float
+    low: float
+    high: float
+    attack: str
+    unit: Unit
+
+    @property
+    def share(self) -> Estimate:
+        """The linked share with its interval."""
+        return Estimate(self.success, self.low, self.high)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values under the names of `comparison.json`."""
+        return {name: getattr(self, name) for name in ("attack", "success", "low", "high")}
+
+
+def linkage(findings: Iterable[Finding], knows: Knowledge) -> Linkage | None:
+    """Return the share linked by an attacker who knows this; None if no attack counts.
+
+    Every attacker also runs the attacks that need less, so that more knowledge never gives a smaller share.
+    """
+    counted = [one for one in findings if one.success is not None and one.links and one.knowledge in knows]
+    if not counted:
+        return None
+    strongest = max(counted, key=lambda one: (one.high or 0.0, one.success or 0.0))
+    return Linkage(
+        max(one.success or 0.0 for one in counted),
+        max(one.low or 0.0 for one in counted),
+        strongest.low or 0.0,
+        strongest.attack,
+        strongest.unit,
+    )

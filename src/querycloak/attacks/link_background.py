@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
-from querycloak.attacks.finding import NotApplicable
-from querycloak.attacks.link_overlap import NONE, ROOM, drawn, figures, identified, in_terms, pieces
-from querycloak.attacks.link_repeat import Grouped, LinkRepeat, by_string, settle, window
-from querycloak.attacks.link_window import never_own, reach_of
-from querycloak.attacks.protocol import Attack, AttackerView, Identification
-from querycloak.attacks.seen import Codes, Seen, attackers_k, attackers_level, see
+from querycloak.attacks.auxiliary import KnownSearches, Request
+from querycloak.attacks.base import Attack, AttackerView, Identification
+from querycloak.attacks.link_overlap import NONE, drawn, figures, identified
+from querycloak.attacks.link_repeat import Grouped, LinkRepeat, by_string, run_em, window
+from querycloak.attacks.link_window import reach_of
+from querycloak.attacks.release_order import Codes, ReleaseStream, read_stream
+from querycloak.attacks.wording import in_terms
 from querycloak.dictionary import Dictionary
+from querycloak.errors import NotApplicable
+from querycloak.kernels.overlap import ROOM, pieces
 from querycloak.settings import setting
 
 #: Candidates of a record that count, and labels of a string that are looked at, the likeliest first.
@@ -41,7 +44,6 @@ class LinkBackground(Attack):
 
     name = "link-background"
     game = "identification"
-    knows = frozenset({"samples"})
 
     @dataclass(frozen=True, kw_only=True)
     class Settings(LinkRepeat.Settings):
@@ -56,9 +58,15 @@ class LinkBackground(Attack):
         targets: int = setting(1000, kind=int, at_least=1, at_most=100_000, help="people to look for")
         seed: int = setting(0, kind=int, at_least=0, help="what the choice of targets starts from")
 
+    def requests(self) -> tuple[Request, ...]:
+        """Return a request for searches or terms of each target."""
+        chosen: Any = self.settings
+        unit: Literal["query", "term"] = "term" if chosen.known == "terms" else "query"
+        return (KnownSearches(chosen.targets, chosen.queries, unit, seed=chosen.seed),)
+
     def guess(self, view: AttackerView) -> Identification:
         """Guess the label of each target."""
-        samples = view.knowledge.get("samples", pl.DataFrame())
+        samples = view.auxiliary.get(KnownSearches.name, pl.DataFrame())
         if not samples.height:
             raise NotApplicable("the attacker knows no samples")
         chosen: Any = self.settings
@@ -72,16 +80,16 @@ class LinkBackground(Attack):
         return Identification(best["user"], best["label"], sizes, figures(sizes))
 
     def _authors(self, view: AttackerView, queries: pl.Series) -> pl.DataFrame:
-        """Say who may have written the rows of these strings: `query, label, belief`."""
-        if not never_own(view):
+        """Return the possible authors of the rows of these strings: `query, label, belief`."""
+        if not view.never_author:
             return _labels_shown(view.release, queries)
         chosen: Any = self.settings
-        k, level = attackers_k(view, chosen.k), attackers_level(view, chosen.level)
-        seen = see(view.release, level)
+        k, level = view.assumed_k(chosen.k), view.assumed_level(chosen.level)
+        seen = read_stream(view.release, level)
         wanted = seen.strings.encode(queries.unique())
         grouped = _only(by_string(seen), wanted[wanted < seen.string.max(initial=-1) + 1])
         around = window(seen, k, reach_of(chosen.reach, k))
-        who, belief = settle(seen, grouped, around, chosen.spread, chosen.rounds, CANDIDATES)
+        who, belief = run_em(seen, grouped, around, chosen.spread, chosen.rounds, CANDIDATES)
         return _table(seen, grouped, who, belief)
 
 
@@ -100,7 +108,7 @@ def _only(grouped: Grouped, wanted: Any) -> Grouped:
     return np.concatenate([np.empty(0, np.int64), *chosen]), np.cumsum(sizes)
 
 
-def _table(seen: Seen, grouped: Grouped, who: Codes, belief: Any) -> pl.DataFrame:
+def _table(seen: ReleaseStream, grouped: Grouped, who: Codes, belief: Any) -> pl.DataFrame:
     places = np.repeat(grouped[0], who.shape[1])
     label, sure = who[grouped[0]].ravel(), belief[grouped[0]].ravel()
     named = label >= 0
@@ -114,7 +122,7 @@ def _table(seen: Seen, grouped: Grouped, who: Codes, belief: Any) -> pl.DataFram
 
 
 def _scores(asked: pl.DataFrame, authors: pl.DataFrame) -> pl.DataFrame:
-    """Give each target's best label and the number of candidates: `user, label, candidates`."""
+    """Return each target's best label and the number of candidates: `user, label, candidates`."""
     people = max(1, authors["label"].n_unique())
     of_string = (
         authors.group_by("query", "label")

@@ -12,10 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from querycloak.attacks.link_window import WindowSettings, never_own, reach_of
-from querycloak.attacks.protocol import Attack, AttackerView, Attribution
-from querycloak.attacks.seen import Codes, IntArray, Seen, attackers_k, attackers_level, see
-from querycloak.kernels import mates, relink, repeat_em, window_votes
+from querycloak.attacks.base import Attack, AttackerView, Attribution
+from querycloak.attacks.link_window import WindowSettings, reach_of
+from querycloak.attacks.release_order import (
+    Codes,
+    IntArray,
+    ReleaseStream,
+    author_em,
+    cohort_recovery,
+    read_stream,
+    replay,
+    windows,
+)
 from querycloak.settings import setting
 
 #: Records of a group that are settled together, and how many records more each person is taken to have:
@@ -59,52 +67,52 @@ class LinkRepeat(Attack):
     def guess(self, view: AttackerView) -> Attribution:
         """Guess an author for each row that has a label."""
         chosen: Any = self.settings
-        k, level = attackers_k(view, chosen.k), attackers_level(view, chosen.level)
-        seen = see(view.release, level)
+        k, level = view.assumed_k(chosen.k), view.assumed_level(chosen.level)
+        seen = read_stream(view.release, level)
         grouped = by_string(seen)
         details = {
             "attacker_k": k,
             "attacker_level": level,
             "repeated_strings": int(np.count_nonzero(np.diff(grouped[1]) > 1)),
         }
-        if not never_own(view):
+        if not view.never_author:
             sets = cohorts(seen, grouped, k)
             details["cohorts_told_apart"] = int(np.count_nonzero(np.bincount(sets) == k))
             return Attribution(seen.spell(commonest(seen, grouped, sets)), details)
         around = window(seen, k, reach_of(chosen.reach, k))
-        who, _ = settle(seen, grouped, around, chosen.spread, chosen.rounds)
+        who, _ = run_em(seen, grouped, around, chosen.spread, chosen.rounds)
         return Attribution(seen.spell(who[:, 0]), details)
 
 
-def by_string(seen: Seen) -> Grouped:
+def by_string(seen: ReleaseStream) -> Grouped:
     """Group places by string, in stream order within; places without a string stay alone."""
     codes = seen.string.astype(np.int64)
     known = int(codes.max(initial=-1)) + 1
     alone = np.flatnonzero(codes < 0)
     codes[alone] = known + np.arange(alone.size)
-    order, groups = relink.group(codes, known + alone.size)
+    order, groups = replay.group(codes, known + alone.size)
     return order, groups
 
 
-def window(seen: Seen, k: int, reach: int) -> Window:
-    """Give the window of `link-window`: around each place, exp(-distance / k)."""
-    fall = window_votes.falling(k, reach)
+def window(seen: ReleaseStream, k: int, reach: int) -> Window:
+    """Return the window of `link-window`: around each place, exp(-distance / k)."""
+    fall = windows.falling(k, reach)
     return np.arange(seen.label.size, dtype=np.int32), fall, fall
 
 
-def settle(
-    seen: Seen, grouped: Grouped, around: Window, spread: float, rounds: int, best: int = 1
+def run_em(
+    seen: ReleaseStream, grouped: Grouped, around: Window, spread: float, rounds: int, best: int = 1
 ) -> tuple[Codes, FloatArray]:
     """Settle groups of places from their windows: give each place's likeliest labels and how likely."""
     size, width = seen.label.size, around[1].size + around[2].size - 1
     who, belief = np.full((size, best), -1, np.int32), np.zeros((size, best), np.float32)
-    share = window_votes.shares(seen.label, seen.category, seen.people, STEADY)
+    share = windows.shares(seen.label, seen.category, seen.people, STEADY)
     stream = seen.label, seen.category, seen.starts, share, *around, True, width // 2
     largest = int(min(TOGETHER, np.diff(grouped[1]).max(initial=1)))
 
     def work(groups: IntArray) -> None:
-        room = repeat_em.desk(seen.people, largest, width)
-        repeat_em.settle_windows(room, grouped[0], groups, *stream, np.float32(spread), rounds, who, belief)
+        room = author_em.workspace(seen.people, largest, width)
+        author_em.settle_windows(room, grouped[0], groups, *stream, np.float32(spread), rounds, who, belief)
 
     in_parts(work, grouped[1])
     return who, belief
@@ -118,14 +126,14 @@ def in_parts(work: Callable[[IntArray], None], groups: IntArray) -> None:
         list(pool.map(lambda ends: work(groups[ends[0] : ends[1] + 1]), itertools.pairwise(cuts)))
 
 
-def cohorts(seen: Seen, grouped: Grouped, k: int) -> IntArray:
+def cohorts(seen: ReleaseStream, grouped: Grouped, k: int) -> IntArray:
     """Guess which labels share a cohort, from labels that meet on rare strings."""
-    return mates.mates(*grouped, seen.label, seen.people, k, RARE)
+    return cohort_recovery.mates(*grouped, seen.label, seen.people, k, RARE)
 
 
-def commonest(seen: Seen, grouped: Grouped, sets: IntArray) -> IntArray:
+def commonest(seen: ReleaseStream, grouped: Grouped, sets: IntArray) -> IntArray:
     """Guess for each place the label seen most often on its string among those of its cohort."""
     best = np.full(seen.label.size, -1, np.int64)
     times = np.zeros(seen.people, np.int64)
-    mates.most_seen(*grouped, seen.label, sets, times, best)
+    cohort_recovery.most_seen(*grouped, seen.label, sets, times, best)
     return best

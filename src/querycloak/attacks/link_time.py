@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from querycloak.attacks.finding import NotApplicable
+from querycloak.attacks.base import Attack, AttackerView, Attribution
 from querycloak.attacks.link_repeat import (
     LinkRepeat,
     Window,
@@ -15,14 +15,21 @@ from querycloak.attacks.link_repeat import (
     cohorts,
     commonest,
     in_parts,
-    settle,
+    run_em,
     window,
 )
-from querycloak.attacks.link_window import never_own, reach_of
-from querycloak.attacks.protocol import Attack, AttackerView, Attribution
-from querycloak.attacks.seen import IntArray, Seen, attackers_k, attackers_level, see
+from querycloak.attacks.link_window import reach_of
+from querycloak.attacks.release_order import (
+    IntArray,
+    ReleaseStream,
+    author_em,
+    read_stream,
+    replay,
+    sessions,
+    windows,
+)
 from querycloak.attacks.wording import words_of
-from querycloak.kernels import relink, repeat_em, sessions, window_votes
+from querycloak.errors import NotApplicable
 from querycloak.log import NO_TIME
 from querycloak.settings import setting
 
@@ -50,7 +57,7 @@ class LinkTime(Attack):
 
     name = "link-time"
     game = "attribution"
-    needs = frozenset({"user", "query", "time"})
+    columns = frozenset({"user", "query", "time"})
 
     @dataclass(frozen=True, kw_only=True)
     class Settings(LinkRepeat.Settings):
@@ -66,30 +73,30 @@ class LinkTime(Attack):
     def guess(self, view: AttackerView) -> Attribution:
         """Guess an author for each row that has a label."""
         chosen: Any = self.settings
-        k, level = attackers_k(view, chosen.k), attackers_level(view, chosen.level)
-        seen = see(view.release, level)
+        k, level = view.assumed_k(chosen.k), view.assumed_level(chosen.level)
+        seen = read_stream(view.release, level)
         if seen.time is None:
             raise NotApplicable("the release has no time")
         grouped = by_string(seen)
         details: dict[str, Any] = {"attacker_k": k, "attacker_level": level}
         session, linked = find_sessions(seen, chosen.gap * MICROSECONDS, chosen.chance)
         details["records_in_sessions"] = linked
-        if not never_own(view):
+        if not view.never_author:
             sets = cohorts(seen, grouped, k)
             return Attribution(seen.spell(commonest(seen, session, sets)), details)
         around, details["records_held"] = entry_window(seen, k, reach_of(chosen.reach, k))
-        who, belief = settle(seen, grouped, around, chosen.spread, chosen.rounds, CANDIDATES)
+        who, belief = run_em(seen, grouped, around, chosen.spread, chosen.rounds, CANDIDATES)
 
         def work(groups: IntArray) -> None:
-            desk = repeat_em.desk(seen.people, SESSION, CANDIDATES)
+            workspace = author_em.workspace(seen.people, SESSION, CANDIDATES)
             shared = np.float32(MET_BY_CHANCE), np.float32(1), ROUNDS
-            sessions.settle_lists(desk, session[0], groups, who, belief, *shared)
+            sessions.settle_lists(workspace, session[0], groups, who, belief, *shared)
 
         in_parts(work, session[1])
         return Attribution(seen.spell(who[:, 0]), details)
 
 
-def find_sessions(seen: Seen, gap: float, chance: float) -> tuple[tuple[IntArray, IntArray], int]:
+def find_sessions(seen: ReleaseStream, gap: float, chance: float) -> tuple[tuple[IntArray, IntArray], int]:
     """Group places by session; say how many are in one with others."""
     assert seen.time is not None
     words = words_of(seen.strings.texts())
@@ -99,11 +106,11 @@ def find_sessions(seen: Seen, gap: float, chance: float) -> tuple[tuple[IntArray
     of = sessions.chain(
         by_time, seen.time, seen.string, words.begins, words.word, frequency, gap, chance, SESSION
     )
-    members, groups = relink.group(of, of.size)
+    members, groups = replay.group(of, of.size)
     return (members, groups), int(of.size - np.count_nonzero(np.diff(groups) == 1))
 
 
-def entry_window(seen: Seen, k: int, reach: int) -> tuple[Window, float | None]:
+def entry_window(seen: ReleaseStream, k: int, reach: int) -> tuple[Window, float | None]:
     """Begin each window where its record came in; where times are too coarse for that, look to both sides."""
     assert seen.time is not None
     order = np.lexsort((seen.time, seen.category))
@@ -114,5 +121,5 @@ def entry_window(seen: Seen, k: int, reach: int) -> tuple[Window, float | None]:
         return window(seen, k, reach), None
     first, last = seen.starts[seen.category], seen.starts[seen.category + 1] - 1
     centre = np.clip(np.rint(sessions.entries(arrival) - np.sqrt(held) / 2), first, last)
-    before, after = window_votes.falling(1.0, 5), window_votes.falling(held, 2 * reach)
+    before, after = windows.falling(1.0, 5), windows.falling(held, 2 * reach)
     return (centre.astype(np.int32), before, after), round(held, 1)

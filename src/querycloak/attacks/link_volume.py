@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from querycloak.attacks.finding import NotApplicable
+from querycloak.attacks.auxiliary import KnownVolumes, Request
+from querycloak.attacks.base import Attack, AttackerView, Attribution
 from querycloak.attacks.link_repeat import LinkRepeat, by_string, cohorts
-from querycloak.attacks.link_window import never_own
-from querycloak.attacks.protocol import Attack, AttackerView, Attribution
-from querycloak.attacks.seen import IntArray, Seen, attackers_k, see
+from querycloak.attacks.release_order import IntArray, ReleaseStream, read_stream
+from querycloak.errors import NotApplicable
 
 
 class LinkVolume(Attack):
-    """Uses volumes known from elsewhere: among those it may have been, whoever searches most.
+    """Uses volumes known from elsewhere: of the possible authors, it names the one who searches most.
 
     Against `cohort` it first tells cohorts apart: labels of one cohort meet on strings that one member
     repeats. Then it guesses the busiest member of the cohort that a record's label belongs to. That is
@@ -26,29 +26,35 @@ class LinkVolume(Attack):
     owner searched. So the guesses are those of `link-repeat`, and `volumes_shown` is the correlation of
     volumes with the counts of labels.
 
-    Limits: no bound is claimed. It needs volumes under the names that the release uses.
+    Limits: no bound is claimed. It needs kept labels: volumes of users tell nothing about pseudonyms.
     """
 
     name = "link-volume"
     game = "attribution"
-    knows = frozenset({"volumes"})
 
     @dataclass(frozen=True, kw_only=True)
     class Settings(LinkRepeat.Settings):
         """Settings of `link-volume`: those of `link-repeat`, which it builds on."""
 
+    def requests(self) -> tuple[Request, ...]:
+        """Return a request for the volumes of all users."""
+        return (KnownVolumes(),)
+
     def guess(self, view: AttackerView) -> Attribution:
         """Guess an author for each row that has a label."""
-        if "volumes" not in view.knowledge:
+        if KnownVolumes.name not in view.auxiliary:
             raise NotApplicable("the attacker knows no volumes")
-        if never_own(view):
+        if view.never_author:
             found = LinkRepeat(self.settings).guess(view)
             return Attribution(found.guess, found.details | {"volumes_shown": _shown(view)})
+        volumes = view.auxiliary[KnownVolumes.name]
+        if not volumes["user"].is_in(view.release["user"].unique().implode()).any():
+            raise NotApplicable("labels are pseudonyms, and nobody knows whose volume belongs to which")
         chosen: Any = self.settings
-        k = attackers_k(view, chosen.k)
-        seen = see(view.release, 0)
+        k = view.assumed_k(chosen.k)
+        seen = read_stream(view.release, 0)
         sets = cohorts(seen, by_string(seen), k)
-        busiest = _busiest(sets, _volumes(seen, view.knowledge["volumes"]))
+        busiest = _busiest(sets, _volumes(seen, volumes))
         complete = int(np.count_nonzero(np.bincount(sets) == k))
         return Attribution(seen.spell(busiest[seen.label]), {"attacker_k": k, "cohorts_told_apart": complete})
 
@@ -56,20 +62,20 @@ class LinkVolume(Attack):
 def _shown(view: AttackerView) -> float | None:
     """Correlate how much people search with how often their labels appear."""
     counts = view.release.group_by("user").agg(shown=pl.len())
-    both = view.knowledge["volumes"].join(counts, on="user", how="left").fill_null(0)
+    both = view.auxiliary[KnownVolumes.name].join(counts, on="user", how="left").fill_null(0)
     found = both.select(pl.corr(pl.col("shown").cast(pl.Float64), pl.col("count").cast(pl.Float64))).item()
     return None if found is None or np.isnan(found) else float(found)
 
 
-def _volumes(seen: Seen, volumes: pl.DataFrame) -> IntArray:
-    """Give each label's volume; a label that nobody is known by has none."""
+def _volumes(seen: ReleaseStream, volumes: pl.DataFrame) -> IntArray:
+    """Return each label's volume; a label that nobody is known by has none."""
     names = pl.DataFrame({"user": seen.labels.texts()})
     known = volumes.select(pl.col("user").cast(pl.String), pl.col("count").cast(pl.Int64)).unique("user")
     return names.join(known, on="user", how="left", maintain_order="left")["count"].fill_null(0).to_numpy()
 
 
 def _busiest(sets: IntArray, volume: IntArray) -> IntArray:
-    """Give for each label the busiest label of its set; of equally busy ones the one seen first."""
+    """Return for each label the busiest label of its set; of equally busy ones the one seen first."""
     order = np.lexsort((-volume[: sets.size], sets))
     first = np.flatnonzero(np.diff(sets[order], prepend=-1))
     of_set = np.full(sets.size, -1, np.int64)

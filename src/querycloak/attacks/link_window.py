@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from querycloak import settings as declared
-from querycloak.attacks.protocol import Attack, AttackerView, Attribution
-from querycloak.attacks.seen import Codes, Seen, attackers_k, attackers_level, see
-from querycloak.kernels import window_votes
+from querycloak.attacks.base import AssumedSettings, Attack, AttackerView, Attribution
+from querycloak.attacks.release_order import Codes, ReleaseStream, read_stream, windows
 from querycloak.settings import setting
 
 #: Without a set reach, a window goes this many k to both sides, and at most so many records.
@@ -18,13 +16,9 @@ REACH_IN_K, LONGEST_REACH = 6, 128
 
 
 @dataclass(frozen=True, kw_only=True)
-class WindowSettings(declared.Settings):
-    """What every attack by release order can be told."""
+class WindowSettings(AssumedSettings):
+    """Settings of every attack by release order."""
 
-    k: int = setting(0, kind=int, at_least=0, help="the attacker's k; 0 takes the certificate's")
-    level: int = setting(
-        0, kind=int, at_least=0, at_most=13, help="the attacker's level; 0 takes the certificate's"
-    )
     reach: int = setting(
         0,
         kind=int,
@@ -54,30 +48,25 @@ class LinkWindow(Attack):
     def guess(self, view: AttackerView) -> Attribution:
         """Guess an author for each row that has a label."""
         chosen: Any = self.settings
-        k, level = attackers_k(view, chosen.k), attackers_level(view, chosen.level)
+        k, level = view.assumed_k(chosen.k), view.assumed_level(chosen.level)
         reach = reach_of(chosen.reach, k)
-        seen = see(view.release, level)
-        barred = never_own(view)
+        seen = read_stream(view.release, level)
+        barred = view.never_author
         details = {"attacker_k": k, "attacker_level": level, "reach": reach, "own_label_excluded": barred}
         return Attribution(seen.spell(nearest(seen, k, reach, barred)), details)
 
 
-def never_own(view: AttackerView) -> bool:
-    """Tell whether the certificate says that a label is never the author's."""
-    return view.method() == "swap"
-
-
 def reach_of(chosen: int, k: int) -> int:
-    """Give how far a window goes to each side."""
+    """Return the reach of a window to each side."""
     return chosen or min(REACH_IN_K * k, LONGEST_REACH)
 
 
-def nearest(seen: Seen, k: int, reach: int, barred: bool) -> Codes:
+def nearest(seen: ReleaseStream, k: int, reach: int, barred: bool) -> Codes:
     """Guess for each place the label with the largest sum of exp(-distance / k) around it."""
     best = np.empty(seen.label.size, np.int32)
-    fall = window_votes.falling(k, reach)
+    fall = windows.falling(k, reach)
     centre = np.arange(seen.label.size, dtype=np.int32)
     sums = np.zeros(seen.people, np.float32)
     arrays = seen.label, seen.category, seen.starts, centre, fall, fall, barred, sums
-    window_votes.best_nearby(*arrays, 0, seen.label.size, best)
+    windows.best_nearby(*arrays, 0, seen.label.size, best)
     return best

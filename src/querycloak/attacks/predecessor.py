@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from querycloak import settings as declared
+from querycloak.attacks.auxiliary import Request, TraceColumns
+from querycloak.attacks.base import Attack, AttackerView, Attribution
 from querycloak.attacks.case import HANDED_BY
-from querycloak.attacks.finding import NotApplicable
-from querycloak.attacks.protocol import Attack, AttackerView, Attribution
+from querycloak.errors import NotApplicable
 from querycloak.settings import setting
 
 
 class Predecessor(Attack):
-    """Takes whoever handed a query on to a colluding member for its author, or who submitted it most often.
+    """Names the member who handed a query to a colluding member, or the one who submitted it most often.
 
     For what `querycloak crowd simulate --log … -o …` writes: `user` is who submitted a query, and `handed_by`
     who handed it to the first member who colludes. Queries that none of them saw have no guess; the search
@@ -22,7 +23,6 @@ class Predecessor(Attack):
     name = "predecessor"
     game = "attribution"
     certified = False
-    extra = frozenset({HANDED_BY})
     fast = False
 
     @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,10 @@ class Predecessor(Attack):
         )
 
     settings: Settings
+
+    def requests(self) -> tuple[Request, ...]:
+        """Return a request for the messages that colluding members received."""
+        return (TraceColumns(frozenset({HANDED_BY})),)
 
     def guess(self, view: AttackerView) -> Attribution:
         """Guess the author of every row."""

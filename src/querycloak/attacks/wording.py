@@ -57,3 +57,17 @@ def _stemmed(tokens: pl.Series) -> pl.Series:
     table = pl.DataFrame({"token": different, "stem": pl.Series(stems, dtype=pl.String)})
     named = pl.DataFrame({"token": tokens})
     return named.join(table, on="token", how="left", maintain_order="left")["stem"]
+
+
+def in_terms(rows: pl.DataFrame, wanted: pl.Series | None = None) -> pl.DataFrame:
+    """Split the queries of `user, thing` into terms, all or those that are wanted."""
+    different = rows.select("thing").unique()
+    split = different.with_columns(term=terms_of(different["thing"])).explode("term").drop_nulls()
+    if wanted is not None:
+        split = split.join(pl.DataFrame({"term": wanted}), on="term", how="semi")
+    return rows.join(split, on="thing").select("user", thing=pl.col("term"))
+
+
+def terms_of(queries: pl.Series) -> pl.Series:
+    """Split queries at everything but letters and digits, as measures do."""
+    return queries.str.to_lowercase().str.extract_all(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")

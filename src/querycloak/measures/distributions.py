@@ -17,7 +17,7 @@ def _normalised(weights: Sequence[float]) -> list[float]:
 
 
 def jensen_shannon(p: Sequence[float], q: Sequence[float]) -> float:
-    """Give the Jensen–Shannon divergence of two equally long sequences of weights: base 2, 0 to 1.
+    """Return the Jensen–Shannon divergence of two equally long sequences of weights: base 2, 0 to 1.
 
     >>> jensen_shannon([1, 0], [0, 3])
     1.0
@@ -34,7 +34,7 @@ def _towards_middle(a: float, b: float) -> float:
 
 
 def tree_emd(a: Mapping[str, float], b: Mapping[str, float]) -> float:
-    """Give the exact earth mover's distance of two `{path: count}` on the tree of their paths.
+    """Return the exact earth mover's distance of two `{path: count}` on the tree of their paths.
 
     Each is normalised to 1 and every edge is 1 long, the one from the root to level 1 too. On a tree
     the least cost is the sum over all edges of the difference of the mass below them.
@@ -57,7 +57,7 @@ def _prefixes(path: str) -> list[str]:
 
 
 def largest_tree_emd(paths: Sequence[str]) -> float:
-    """Give the largest distance that two distributions over these paths can have: the tree's diameter."""
+    """Return the largest distance that two distributions over these paths can have: the tree's diameter."""
     deepest: dict[str, int] = {}
     for path in paths:
         top = path.partition("/")[0]

@@ -1,17 +1,179 @@
-"""What released histories still have in common with the originals, and how many people that gives away."""
+"""Measures of paper 003 for each user, and over all users: exposure, information loss, meaning, linkage."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
-#: For each thing, the histories that hold it and how often.
-Holders = Mapping[Hashable, Sequence[tuple[int, int]]]
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from querycloak.dictionary import Dictionary
+from querycloak.errors import NotApplicable
+from querycloak.kernels.overlap import closest
+from querycloak.measures.base import Kind, LogPair, Measure, Unit
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+#: Paper 003 calls a person exposed when more than this percentage of the history is.
+EXPOSED: Final = 60.0
+#: Sums that should be 100 may be so much above.
+ROUNDING: Final = 1e-9
+#: The deepest level that is looked at; paper 003 stops here too.
+DEEPEST: Final = 5
+#: Linkage compares histories with everybody's: of more people than this, so many are drawn.
+MOST_LINKED: Final = 5000
+
+
+def drawn(people: IntArray, most: int) -> IntArray:
+    """Keep so many people at most, drawn at random, but the same ones each time."""
+    if people.size <= most:
+        return people
+    return np.sort(np.random.default_rng(0).choice(people, most, replace=False))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often each person has each thing, sorted by person and then by thing."""
+
+    person: IntArray
+    thing: IntArray
+    count: IntArray
+
+    @classmethod
+    def of(cls, person: IntArray, thing: IntArray, things: int, weight: IntArray | None = None) -> Counts:
+        """Count rows; those without a person or a thing (-1) are left out."""
+        known = np.flatnonzero((person >= 0) & (thing >= 0))
+        pair, place = np.unique(person[known] * max(things, 1) + thing[known], return_inverse=True)
+        many = np.bincount(place, None if weight is None else weight[known], minlength=pair.size)
+        return cls(pair // max(things, 1), pair % max(things, 1), many.astype(np.int64))
+
+    def totals(self, people: int) -> IntArray:
+        """Return the size of each person's history."""
+        return np.bincount(self.person, self.count, minlength=people).astype(np.int64)
+
+    def entropies(self, people: int) -> FloatArray:
+        """Return the entropy in bits of each person's history; 0 where it is empty."""
+        share = self.count / self.totals(people)[self.person]
+        return np.abs(np.bincount(self.person, -share * np.log2(share), minlength=people))
+
+    def starts(self, people: int) -> IntArray:
+        """Return where each user begins, and where the last one ends."""
+        return np.searchsorted(self.person, np.arange(people + 1))
+
+
+def _dtype(things: Iterable[Hashable]) -> type[pl.String] | type[pl.Object]:
+    return pl.String if all(isinstance(thing, str) for thing in things) else pl.Object
+
+
+@dataclass(frozen=True)
+class Histories:
+    """The people of the original with what they asked and what was released under their labels."""
+
+    people: int
+    things: pl.Series
+    before: Counts
+    after: Counts
+
+    @classmethod
+    def of_lists(
+        cls, original: Sequence[Sequence[Hashable]], released: Sequence[Sequence[Hashable]]
+    ) -> Histories:
+        """Return the histories of users whose i-th released history belongs to the i-th original."""
+        codes: dict[Hashable, int] = {}
+        sides = []
+        for histories in (original, released):
+            person = np.repeat(np.arange(len(histories)), [len(one) for one in histories])
+            thing = [codes.setdefault(thing, len(codes)) for one in histories for thing in one]
+            sides.append((person.astype(np.int64), np.array(thing, np.int64)))
+        counts = (Counts.of(person, thing, len(codes)) for person, thing in sides)
+        return cls(len(original), pl.Series(list(codes), dtype=_dtype(codes)), *counts)
+
+    @classmethod
+    def of(cls, pair: LogPair, column: str) -> Histories:
+        """Count a column of both logs by person, or say why that cannot be done."""
+        pair.both(column), pair.both("user")
+        users, things = Dictionary(), Dictionary()
+        who = users.encode(pair.original["user"])
+        people = len(users.texts())
+        label = users.encode(pair.label_owner())
+        label = np.where(label < people, label, -1)
+        if not np.any(label >= 0):
+            need = "fresh ones need the truth" if pair.truth is None else "the truth names nobody behind them"
+            raise NotApplicable(f"no label of the release is a user of the original; {need}")
+        what = [things.encode(frame[column]) for frame in (pair.original, pair.released)]
+        many = len(things.texts())
+        sides = (Counts.of(person, thing, many) for person, thing in zip((who, label), what, strict=True))
+        return cls(people, things.texts(), *sides)
+
+    def common(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return what people have in both logs: whose each thing is, and how often it is in either."""
+        first, second = self._pairs(self.before), self._pairs(self.after)
+        place = np.searchsorted(first, second)
+        met = np.flatnonzero(place < first.size)
+        met = met[first[place[met]] == second[met]]
+        asked, shown = self.before.count[place[met]], self.after.count[met]
+        return self.after.person[met], asked.astype(np.float64), shown.astype(np.float64)
+
+    def _pairs(self, side: Counts) -> IntArray:
+        return side.person * max(self.things.len(), 1) + side.thing
+
+    def translated(self, code: IntArray, things: pl.Series) -> Histories:
+        """Return histories of other things, such as higher categories; -1 leaves one out."""
+        sides = (
+            Counts.of(side.person, code[side.thing], things.len(), side.count)
+            for side in (self.before, self.after)
+        )
+        return Histories(self.people, things, *sides)
+
+
+def profile_exposure(original: Sequence[Hashable], released: Sequence[Hashable]) -> float:
+    """Return in percent how much of a person's history a released one exposes: PEL of paper 003.
+
+    Both are sequences of queries, or of categories. It is the mutual information that the paper assumes,
+    over the original's entropy. A query that is released no more often than it was asked points to itself;
+    one that is released more often only in part; one that was never asked tells nothing. The sum is not
+    bounded by 100. `nan` when the original has one distinct query or none, 0 when nothing is released.
+
+    >>> round(profile_exposure(["jazz", "oboe"], ["jazz", "jazz"]), 3)
+    18.872
+    """
+    return float(exposures(Histories.of_lists([original], [released]))[0])
+
+
+def information_loss_ratio(original: Sequence[Hashable], released: Sequence[Hashable]) -> float:
+    """Return in percent by how much the entropy of a person's history has changed: ILR of paper 003.
+
+    Only how often things occur counts, not which things they are. More than 100 when a release is more than
+    twice as varied; `nan` when the original has one distinct query or none.
+
+    >>> round(information_loss_ratio(["jazz", "oboe", "lute"], ["jazz", "oboe"]), 3)
+    36.907
+    """
+    return float(loss_ratios(Histories.of_lists([original], [released]))[0])
+
+
+def semantic_remain(original: Sequence[str], released: Sequence[str], level: int) -> float:
+    """Return the share of a history's categories at a level that are still there: SRP of paper 003, 0 to 1.
+
+    Both are sequences of category paths, one for each query (or several). Paths are cut at `level`; shorter
+    ones have nothing at that level and do not count. A category counts as often as both have it. `nan` when
+    no path of the original reaches the level.
+
+    >>> semantic_remain(["Arts/Music", "Arts/Film", "Games"], ["Arts/Music", "Games/Chess"], level=2)
+    0.5
+    """
+    if level < 1:
+        raise ValueError("level must be at least 1")
+    return float(remaining(Histories.of_lists([original], [released]), level)[0])
 
 
 def record_linkage(original: Sequence[Sequence[Hashable]], released: Sequence[Sequence[Hashable]]) -> float:
-    """Give the percentage of released histories that lead back to their originals: RL of paper 003.
+    """Return the percentage of released histories that lead back to their originals: RL of paper 003.
 
     The i-th released history belongs to the i-th original; a history is a sequence of queries, or of
     categories. Each released history is linked to the originals that have most in common with it, counted
@@ -25,47 +187,193 @@ def record_linkage(original: Sequence[Sequence[Hashable]], released: Sequence[Se
         raise ValueError(f"the lists must be equally long; got {len(original)} and {len(released)}")
     if not original:
         return float("nan")
-    holders = _holders(original)
-    shares = (_share(place, Counter(history), holders) for place, history in enumerate(released))
-    return 100.0 * math.fsum(shares) / len(original)
+    shares = linked(Histories.of_lists(original, released), np.arange(len(original)))
+    return 100.0 * math.fsum(shares.tolist()) / len(original)
 
 
-def _holders(histories: Sequence[Sequence[Hashable]]) -> Holders:
-    """Turn histories round, so that only those with something in common are ever compared."""
-    found: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
-    for place, history in enumerate(histories):
-        for thing, count in Counter(history).items():
-            found[thing].append((place, count))
-    return dict(found)
+def information(
+    asked: FloatArray, shown: FloatArray, all_asked: FloatArray | float, all_shown: FloatArray | float
+) -> FloatArray:
+    """Return what released things add to the mutual information, for those that the person had asked.
 
-
-def _share(place: int, history: Counter[Hashable], holders: Holders) -> float:
-    """Give the chance to name the right original when all that are equally good are equally likely."""
-    common: Counter[int] = Counter()
-    for thing, count in history.items():
-        for other, theirs in holders.get(thing, ()):
-            common[other] += min(count, theirs)
-    best = max(common.values(), default=0)
-    tied = sum(number == best for number in common.values())
-    return 1.0 / tied if best and common[place] == best else 0.0
-
-
-def semantic_remain(original: Sequence[str], released: Sequence[str], level: int) -> float:
-    """Give the share of a history's categories at a level that are still there: SRP of paper 003, 0 to 1.
-
-    Both are sequences of category paths, one for each query (or several). Paths are cut at `level`; shorter
-    ones have nothing at that level and do not count. A category counts as often as both have it. `nan` when
-    no path of the original reaches the level.
-
-    >>> semantic_remain(["Arts/Music", "Arts/Film", "Games"], ["Arts/Music", "Games/Chess"], level=2)
-    0.5
+    `asked` and `shown` are a thing's counts, the others the sizes of the two histories. Of the
+    paper's p(x|y) only x = y differs from the rest, all of which are in the same proportion to p(x).
     """
-    if level < 1:
-        raise ValueError("level must be at least 1")
-    before, after = (Counter(_at_level(side, level)) for side in (original, released))
-    return (before & after).total() / before.total() if before else float("nan")
+    surplus = np.maximum(shown - asked, 0) / shown
+    prior = asked / all_asked
+    same = (1 - surplus) + surplus * prior
+    rest = surplus * (1 - prior)
+    log_surplus = np.log2(np.where(surplus > 0, surplus, 1.0))
+    return np.asarray(shown / all_shown * (same * np.log2(same / prior) + rest * log_surplus))
 
 
-def _at_level(paths: Sequence[str], level: int) -> list[str]:
-    names = (path.split("/") for path in paths)
-    return ["/".join(parts[:level]) for parts in names if len(parts) >= level]
+def _kinds(pair: LogPair) -> Iterator[tuple[str, Histories]]:
+    """Return histories of queries and, where both logs have them, of categories."""
+    yield "queries", Histories.of(pair, "query")
+    try:
+        yield "categories", Histories.of(pair, "category")
+    except NotApplicable:
+        return
+
+
+def exposures(histories: Histories) -> FloatArray:
+    """Return each person's `profile_exposure`."""
+    people = histories.people
+    person, asked, shown = histories.common()
+    all_asked, all_shown = (side.totals(people)[person] for side in (histories.before, histories.after))
+    told = information(asked, shown, all_asked.astype(float), all_shown.astype(float))
+    return _percent(_sums(person, told, people), histories.before.entropies(people))
+
+
+def loss_ratios(histories: Histories) -> FloatArray:
+    """Return each person's `information_loss_ratio`."""
+    before, after = (side.entropies(histories.people) for side in (histories.before, histories.after))
+    return _percent(np.abs(before - after), before)
+
+
+def remaining(histories: Histories, level: int) -> FloatArray:
+    """Return each user's `semantic_remain`."""
+    cut = _cut(histories, level)
+    person, theirs, ours = cut.common()
+    kept = _sums(person, np.minimum(theirs, ours), cut.people)
+    reached = cut.before.totals(cut.people)
+    return np.where(reached > 0, kept / np.maximum(reached, 1), np.nan)
+
+
+def _sums(person: IntArray, values: FloatArray, people: int) -> FloatArray:
+    return np.bincount(person, values, minlength=people).astype(np.float64)
+
+
+def _percent(part: FloatArray, whole: FloatArray) -> FloatArray:
+    return np.where(whole > 0, 100.0 * part / np.where(whole > 0, whole, 1.0), np.nan)
+
+
+def _by_kind(
+    pair: LogPair, each: Callable[[Histories], FloatArray], figures: Callable[[FloatArray], dict[str, Any]]
+) -> dict[str, Any]:
+    """Measure people by queries and by categories; those of whom it is not defined do not count."""
+    found: dict[str, Any] = {}
+    for kind, histories in _kinds(pair):
+        values = each(histories)
+        known = values[~np.isnan(values)]
+        if known.size:
+            named = figures(known) | {"people": int(known.size)}
+            found |= {f"{kind}_{name}": figure for name, figure in named.items()}
+    if not found:
+        raise NotApplicable("nobody has more than one distinct query in the original")
+    return found
+
+
+class ProfileExposure(Measure):
+    """How much of people's histories the releases under their labels expose: PEL of paper 003.
+
+    What is above 100 for a person counts as 100; `over_100` is the share of people of whom that is so.
+    """
+
+    name = "profile_exposure"
+    help = (
+        "percent of people's queries and categories exposed: mean and median (each person's clipped "
+        "at 100, `over_100` says how many), and the share of people above 60 percent"
+    )
+    unit, kind = Unit.PERCENT, Kind.PRIVACY
+    headline = "queries_mean"
+
+    def __call__(self, pair: LogPair) -> dict[str, Any]:
+        """Return the figures over users with two distinct queries or more."""
+        return _by_kind(pair, exposures, _exposure_figures)
+
+
+def _exposure_figures(raw: FloatArray) -> dict[str, Any]:
+    shown = np.minimum(raw, 100.0)
+    return {
+        "mean": float(shown.mean()),
+        "median": float(np.median(shown)),
+        "above_60": float((raw > EXPOSED).mean()),
+        "over_100": float((raw > 100.0 + ROUNDING).mean()),
+    }
+
+
+class InformationLossRatio(Measure):
+    """By how much the variety of people's histories has changed: ILR of paper 003."""
+
+    name = "information_loss_ratio"
+    help = "percent by which the entropy of people's queries and categories has changed: mean and median"
+    unit, kind = Unit.PERCENT, Kind.LOSS
+    headline = "queries_mean"
+
+    def __call__(self, pair: LogPair) -> dict[str, Any]:
+        """Return the figures over users with two distinct queries or more."""
+        return _by_kind(
+            pair, loss_ratios, lambda lost: {"mean": float(lost.mean()), "median": float(np.median(lost))}
+        )
+
+
+class SemanticRemain(Measure):
+    """The share of people's categories that is still there, level by level: SRP of paper 003.
+
+    Categories that do not reach a level do not count there. Levels go down to 5, as in the paper.
+    """
+
+    name = "semantic_remain"
+    help = "mean share of people's categories that are still there, for each level from 1 to 5"
+    unit, kind = Unit.SHARE, Kind.USE
+    headline = "level_1"
+
+    def __call__(self, pair: LogPair) -> dict[str, Any]:
+        """Average over the people who have categories at the level."""
+        histories = Histories.of(pair, "category")
+        found: dict[str, Any] = {}
+        for level in range(1, DEEPEST + 1):
+            shares = remaining(histories, level)
+            known = shares[~np.isnan(shares)]
+            if not known.size:
+                break
+            found[f"level_{level}"] = float(known.mean())
+        return found
+
+
+def _cut(histories: Histories, level: int) -> Histories:
+    """Cut categories at a level; those that do not reach it are left out."""
+    names = pl.col("path").str.split("/")
+    cut = pl.when(names.list.len() >= level).then(names.list.head(level).list.join("/"))
+    table = histories.things.rename("path").to_frame().select(path=cut)
+    numbers = table.drop_nulls().unique(maintain_order=True).with_row_index("code")
+    code = table.join(numbers, on="path", how="left", maintain_order="left")["code"].cast(pl.Int64)
+    return histories.translated(code.fill_null(-1).to_numpy(), numbers["path"])
+
+
+class RecordLinkage(Measure):
+    """How many released histories lead back to the right person: RL of paper 003.
+
+    Compares each released history with everybody's original one. Of more than 5,000 people, 5,000 are
+    drawn, always the same ones; `people` says how many were linked, or could have been.
+    """
+
+    name = "record_linkage"
+    help = "percent of released histories that lead back to their people, by queries and by categories"
+    unit, kind = Unit.PERCENT, Kind.PRIVACY
+    headline = "queries"
+
+    def __call__(self, pair: LogPair) -> dict[str, Any]:
+        """Link by queries and by categories."""
+        found: dict[str, Any] = {}
+        for kind, histories in _kinds(pair):
+            asked = np.unique(histories.before.person)
+            targets = drawn(asked, MOST_LINKED)
+            share = linked(histories, targets)
+            found |= {kind: float(100.0 * share.mean()), f"{kind}_people": int(targets.size)}
+        return found
+
+
+def linked(histories: Histories, targets: IntArray) -> FloatArray:
+    """Return for each target the probability that the released history leads to them, ties shared."""
+    before, after = histories.before, histories.after
+    sought = np.isin(after.person, targets)
+    rows = np.repeat(np.flatnonzero(sought), after.count[sought])
+    originals = np.repeat(before.person, before.count), np.repeat(before.thing, before.count)
+    found = np.zeros(histories.people)
+    for person, owner in closest((after.person[rows], after.thing[rows]), originals):
+        ties = np.bincount(person, minlength=histories.people)
+        own = person[owner == person]
+        found[own] = 1.0 / ties[own]
+    return found[targets]

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import polars as pl
 
 from querycloak.dictionary import distinct
-from querycloak.measures.on_logs import LogMeasure, NotApplicable, Pair, words_of
+from querycloak.errors import NotApplicable
+from querycloak.measures.base import Kind, LogPair, Measure, Unit, words_of
 
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -35,7 +36,7 @@ class _Phrases:
 class _Sides:
     """Both logs with the people whose rows they hold: by the truth, or else by equal labels."""
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(self, pair: LogPair) -> None:
         self._pair = pair
         pair.both("query")
 
@@ -49,8 +50,8 @@ class _Sides:
         return self._pair.released["user"]
 
     def lost(self, topic: npt.NDArray[np.int32], topics: int) -> Floats:
-        """Give how far the profile of each person of the release moved; NaN where she has none."""
-        from querycloak.kernels import profiles
+        """Return the divergence of each user's profile; NaN without one."""
+        from querycloak.measures import profile_kernel
 
         people = self.released_by.drop_nulls().unique()
         place = pl.DataFrame({"user": people, "place": np.arange(people.len(), dtype=np.int64)})
@@ -58,8 +59,8 @@ class _Sides:
         for who, phrases in ((self._pair.original["user"], self.before), (self.released_by, self.after)):
             numbers = pl.DataFrame({"user": who}).join(place, on="user", how="left", maintain_order="left")
             person = numbers["place"].fill_null(-1).to_numpy()[phrases.row]
-            sides += profiles.grouped(person, topic[phrases.concept].astype(np.int64), people.len())
-        found: Floats = profiles.divergences(topics, *sides)
+            sides += profile_kernel.grouped(person, topic[phrases.concept].astype(np.int64), people.len())
+        found: Floats = profile_kernel.divergences(topics, *sides)
         return found
 
     @cached_property
@@ -73,13 +74,15 @@ class _Sides:
         return _Phrases(self._pair.released["query"])
 
 
-class TopicLoss(LogMeasure):
+class TopicLoss(Measure):
     """How far profiles by topic have moved: paper 002, equations 9 to 11."""
 
     name = "topic_loss"
     help = "mean Jensen–Shannon divergence of people's profiles: 16 categories, paper 002's 4 and 19 topics"
+    unit, kind = Unit.SHARE, Kind.LOSS
+    headline = "categories"
 
-    def __call__(self, pair: Pair) -> dict[str, Any]:
+    def __call__(self, pair: LogPair) -> dict[str, Any]:
         """Average over the people of the release."""
         from querycloak.topics.concepts import concepts_of, topics_of
 
@@ -94,13 +97,15 @@ class TopicLoss(LogMeasure):
         return found
 
 
-class MeaningKept(LogMeasure):
+class MeaningKept(Measure):
     """How alike each phrase is to the one it replaced, by eq. 5 over WordNet."""
 
     name = "meaning_kept"
     help = "mean likeness (paper 002, eq. 5) of phrases to those they replaced, and the share unchanged"
+    unit, kind = Unit.SHARE, Kind.USE
+    headline = "similarity"
 
-    def __call__(self, pair: Pair) -> dict[str, Any]:
+    def __call__(self, pair: LogPair) -> dict[str, Any]:
         """Compare phrase by phrase; needs the truth to know which replaced which."""
         from querycloak.topics.concepts import concepts_of, space_of, topics_of
 
@@ -126,13 +131,15 @@ class MeaningKept(LogMeasure):
         }
 
 
-class Readability(LogMeasure):
+class Readability(Measure):
     """How much a release reads like what people type."""
 
     name = "readability"
     help = "share of released words that people of the log use too, and words per query before and after"
+    unit, kind = Unit.SHARE, Kind.USE
+    headline = "words_of_the_log"
 
-    def __call__(self, pair: Pair) -> dict[str, Any]:
+    def __call__(self, pair: LogPair) -> dict[str, Any]:
         """Compare the words of both logs."""
         before, after = pair.both("query")
         typed, shown = words_of(before), words_of(after)

@@ -57,14 +57,14 @@ def sensitive(paths: Iterable[str]) -> dict[str, int]:
 
 
 def repeated(queries: Iterable[str]) -> dict[str, int]:
-    """Give the queries that come back, the most frequent first; upper and lower case are the same."""
+    """Return the queries that come back, the most frequent first; upper and lower case are the same."""
     counts = Counter(" ".join(query.casefold().split()) for query in queries)
     often = [(query, count) for query, count in counts.items() if count >= REPEATED]
     return dict(sorted(often, key=lambda pair: (-pair[1], pair[0])))
 
 
 def quiet_hours(by_hour: Sequence[int]) -> tuple[int, float]:
-    """Give the first hour of the quietest stretch of the day, and its share of the searches.
+    """Return the first hour of the quietest stretch of the day, and its share of the searches.
 
     >>> quiet_hours([0] * 7 + [5] * 17)
     (0, 0.0)
@@ -75,7 +75,7 @@ def quiet_hours(by_hour: Sequence[int]) -> tuple[int, float]:
 
 
 def left_by_topics(own: Set[str], crowd: Sequence[Set[str]], known: int) -> float | None:
-    """Say how many of the crowd have all of `known` topics of yours, drawn at random: the exact mean.
+    """Return how many of the crowd have all of `known` random topics of a user: the exact mean.
 
     None if you have fewer topics than that.
 

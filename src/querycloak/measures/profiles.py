@@ -1,66 +1,42 @@
-"""What a release does to people's profiles: the categories that each one asked about, and how often."""
+"""The distance of users' released profiles from the original ones: categories, and how often each occurs."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from querycloak.measures.distributions import jensen_shannon, largest_tree_emd, tree_emd
+from querycloak.dictionary import Dictionary
+from querycloak.errors import NotApplicable
+from querycloak.measures import profile_kernel as kernel
+from querycloak.measures.base import Kind, LogPair, Measure, Unit
+from querycloak.measures.distributions import largest_tree_emd
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-#: One person's profile: how often each category path occurs.
-Profile = Mapping[str, float]
-
-
-def profile_loss(
-    original: Mapping[Any, Profile], released: Mapping[Any, Profile], largest: float | None = None
-) -> dict[str, float]:
-    """Say how far people's released profiles lie from their original ones.
-
-    `loss` is the exact earth mover's distance on the tree of categories over the largest possible one,
-    `topics` the Jensen-Shannon divergence (0 to 1) of the profiles cut to level 1; both are means over the
-    people who have both profiles. `largest` is the tree's diameter, by default that of the paths given.
-
-    >>> profile_loss({"u": {"Arts/Music": 2}}, {"u": {"Arts/Film": 1}, "v": {"Arts": 1}})["distance"]
-    2.0
-    """
-    both = [person for person, profile in original.items() if profile and released.get(person)]
-    if largest is None:
-        largest = largest_tree_emd([p for side in (original, released) for own in side.values() for p in own])
-    distances = [tree_emd(original[person], released[person]) for person in both]
-    topics = [_topic_divergence(original[person], released[person]) for person in both]
-    asked = [person for person, profile in original.items() if profile]
-    return summary(np.array(distances), np.array(topics), largest, len(asked) - len(both))
-
-
-def _topic_divergence(before: Profile, after: Profile) -> float:
-    topics: dict[Hashable, list[float]] = {}
-    for side, profile in enumerate((before, after)):
-        for path, count in profile.items():
-            topics.setdefault(path.partition("/")[0], [0.0, 0.0])[side] += count
-    first, second = zip(*topics.values(), strict=True)
-    return jensen_shannon(first, second)
 
 
 def summary(distance: FloatArray, topics: FloatArray, largest: float, without: int) -> dict[str, float]:
-    """Put the figures of many people together; `without` counts those who have no released profile."""
+    """Return the figures over all users; `without` counts those who have no released profile.
+
+    Such a user has lost the whole profile: loss and divergence count as 1. `distance` is the mean over the
+    others, who have both profiles.
+    """
     if not distance.size:
         none = float("nan")
         empty = dict.fromkeys(("distance", "loss", "loss_median", "loss_p90", "loss_worst", "topics"), none)
         return empty | {"largest_distance": largest, "people": 0, "people_without_profile": without}
-    share = distance / largest if largest else np.zeros_like(distance)
+    lost = np.ones(without)
+    share = np.concatenate([distance / largest if largest else np.zeros_like(distance), lost])
     return {
         "distance": float(distance.mean()),
         "loss": float(share.mean()),
         "loss_median": float(np.median(share)),
         "loss_p90": float(np.quantile(share, 0.9)),
         "loss_worst": float(share.max()),
-        "topics": float(topics.mean()),
+        "topics": float(np.concatenate([topics, lost]).mean()),
         "largest_distance": largest,
         "people": int(distance.size),
         "people_without_profile": without,
@@ -92,7 +68,7 @@ class Tree:
 
 
 def _number(path: str, numbers: dict[str, int], parent: list[int]) -> int:
-    """Give a path's number, numbering what lies above it first."""
+    """Return a path's number, numbering what lies above it first."""
     known = numbers.get(path)
     if known is None:
         above = path.rpartition("/")[0]
@@ -111,9 +87,7 @@ class Records:
 
 
 def losses(tree: Tree, people: int, before: Records, after: Records) -> tuple[FloatArray, FloatArray]:
-    """Give each person's distance on the tree and divergence of topics; NaN where a profile is missing."""
-    from querycloak.kernels import profiles as kernel
-
+    """Return each person's distance on the tree and divergence of topics; NaN where a profile is missing."""
     sides = []
     for side in (before, after):
         node = np.where(side.path >= 0, tree.node[side.path], -1) if tree.node.size else side.path
@@ -124,9 +98,39 @@ def losses(tree: Tree, people: int, before: Records, after: Records) -> tuple[Fl
 
 
 def loss_of_records(tree: Tree, people: int, before: Records, after: Records) -> dict[str, float]:
-    """Do the same as `profile_loss` from records, for logs of any size."""
+    """Return the figures of `profile_loss` from records."""
     distance, topics = losses(tree, people, before, after)
     asked = np.zeros(people, np.bool_)
     asked[before.person[(before.person >= 0) & (before.path >= 0)]] = True
     known = ~np.isnan(distance)
     return summary(distance[known], topics[known], tree.largest, int(np.count_nonzero(asked & ~known)))
+
+
+class ProfileLoss(Measure):
+    """The distance of users' released profiles of categories from the original ones.
+
+    A user without a released profile counts as lost: 1 in `loss` and `topics`.
+    """
+
+    name, help = (
+        "profile_loss",
+        "people's profiles: exact earth mover's distance as a share of the largest, and divergence of topics",
+    )
+    unit, kind = Unit.SHARE, Kind.LOSS
+    headline = "loss"
+
+    def __call__(self, pair: LogPair) -> dict[str, float]:
+        """Compare what people asked about with what was released under their labels."""
+        pair.both("category"), pair.both("user")
+        people, paths = Dictionary(), Dictionary()
+        sides = [
+            Records(people.encode(user), paths.encode(frame["category"]))
+            for frame, user in ((pair.original, pair.original["user"]), (pair.released, pair.label_owner()))
+        ]
+        tree = Tree.of(paths.texts().to_list())
+        found = loss_of_records(tree, len(people.texts()), *sides)
+        if not found["people"]:
+            raise NotApplicable(
+                "no label of the release is a user of the original; fresh ones need the truth"
+            )
+        return found

@@ -6,14 +6,15 @@ from typing import Final
 
 import polars as pl
 
-from querycloak.measures.on_logs import LogMeasure, NotApplicable, Pair, words_of
+from querycloak.errors import NotApplicable
+from querycloak.measures.base import Kind, LogPair, Measure, Unit, words_of
 
 #: Minutes between two searches of one person, at most, for them to be of one session.
 GAP: Final = 30
 
 
 def overlap(before: pl.DataFrame, after: pl.DataFrame) -> float:
-    """Give the share of rows that have a partner with the same values on the other side, each once."""
+    """Return the share of rows that have a partner with the same values on the other side, each once."""
     names = before.columns
     both = (
         before.group_by(names).len("old").join(after.group_by(names).len("new"), on=names, nulls_equal=True)
@@ -21,12 +22,13 @@ def overlap(before: pl.DataFrame, after: pl.DataFrame) -> float:
     return float(both.select(pl.min_horizontal("old", "new").sum()).item() / before.height)
 
 
-class TermsKept(LogMeasure):
+class TermsKept(Measure):
     """How many of the words that people typed are there to be counted."""
 
     name, help = "terms_kept", "share of all words typed that the release still has, each as often as it was"
+    unit, kind = Unit.SHARE, Kind.USE
 
-    def __call__(self, pair: Pair) -> float:
+    def __call__(self, pair: LogPair) -> float:
         """Count words on both sides; words that a method put in do not count."""
         before, after = (words_of(side).to_frame("word") for side in pair.both("query"))
         if not before.height:
@@ -34,12 +36,13 @@ class TermsKept(LogMeasure):
         return overlap(before, after)
 
 
-class ClicksKept(LogMeasure):
+class ClicksKept(Measure):
     """How many clicks can still be put to their queries."""
 
     name, help = "clicks_kept", "share of clicks that the release still has, with the query they answered"
+    unit, kind = Unit.SHARE, Kind.USE
 
-    def __call__(self, pair: Pair) -> float:
+    def __call__(self, pair: LogPair) -> float:
         """Count pairs of query and clicked address on both sides."""
         sides = []
         for frame, side in ((pair.original, "original"), (pair.released, "release")):
@@ -51,7 +54,7 @@ class ClicksKept(LogMeasure):
         return overlap(*sides)
 
 
-class SessionsKept(LogMeasure):
+class SessionsKept(Measure):
     """How many steps from one search to the next can still be seen."""
 
     name, help = (
@@ -59,8 +62,9 @@ class SessionsKept(LogMeasure):
         f"share of steps from one search to the person's next within {GAP} minutes that the release still "
         "shows: both texts, one label, times no further apart (needs the truth)",
     )
+    unit, kind = Unit.SHARE, Kind.USE
 
-    def __call__(self, pair: Pair) -> float:
+    def __call__(self, pair: LogPair) -> float:
         """Follow each step of the original into the release, by the truth."""
         if pair.truth is None:
             raise NotApplicable("the truth was not given")
@@ -80,7 +84,7 @@ class SessionsKept(LogMeasure):
 
 
 def _steps(original: pl.DataFrame) -> pl.DataFrame:
-    """Give the rows of each search and of the same person's next one, if it came soon."""
+    """Return the rows of each search and of the same person's next one, if it came soon."""
     searches = (
         original.select("row", "user", "query", "time")
         .drop_nulls()
@@ -96,8 +100,8 @@ def _steps(original: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _released(pair: Pair) -> pl.DataFrame:
-    """Give label and time of each original row that left with its own text."""
+def _released(pair: LogPair) -> pl.DataFrame:
+    """Return label and time of each original row that left with its own text."""
     assert pair.truth is not None
     known = pair.truth.drop_nulls("original_row").select(
         pl.col("released_row").cast(pl.Int64).alias("row"),
@@ -109,12 +113,13 @@ def _released(pair: Pair) -> pl.DataFrame:
     return both.filter(pl.col("query") == pl.col("asked")).select("place", "user", "time").drop_nulls()
 
 
-class UniqueTexts(LogMeasure):
+class UniqueTexts(Measure):
     """How many released texts only one person asked: who knows one of them knows whose it is."""
 
     name, help = "unique_texts", "share of released records whose query only one person of the original asked"
+    unit, kind = Unit.SHARE, Kind.PRIVACY
 
-    def __call__(self, pair: Pair) -> float:
+    def __call__(self, pair: LogPair) -> float:
         """Look every released query up among the original's."""
         if "user" not in pair.original.columns:
             raise NotApplicable("the original has no user")

@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 
+from querycloak.attacks.base import AttackerView, Attribution
 from querycloak.attacks.finding import Finding
-from querycloak.attacks.protocol import AttackerView, Attribution
 from querycloak.attacks.run import attack
 from querycloak.registry import ATTACKS
-from querycloak.testing.generator import generate
 from tests.reference.naive_swap import NaiveRelease, release
+from tests.support import logs
 
 K = 10
 
@@ -20,7 +20,7 @@ K = 10
 @cache
 def log(users: int = 600, seed: int = 11) -> pl.DataFrame:
     """A made-up log; its seed is none that any attack was tuned on."""
-    return generate(users, seed=seed, categories=True).frame
+    return logs.made_up(users, seed=seed, categories=True).frame
 
 
 @cache

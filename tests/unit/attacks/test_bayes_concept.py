@@ -9,8 +9,12 @@ import polars as pl
 import pytest
 
 import querycloak as qc
-from querycloak.kernels.concept_guesses import Prior, best_guesses, totals
+from querycloak.attacks.finding import linkage
+from querycloak.knowledge import Knowledge
+from querycloak.methods.dp_semantic.channel import Prior, best_guesses, totals
 from tests.reference.small_concepts import CRITERIA, DOMAINS, Small, chances, weight_table
+from tests.support.logs import made_up
+from tests.support.releases import release as shared_release
 
 
 def laid_out(criterion, domain, seed=3, size=24):
@@ -62,7 +66,7 @@ def test_a_concept_of_no_domain_of_the_prior_gets_no_guess():
 
 @pytest.fixture(scope="module")
 def log():
-    return qc.generate(200, seed=8)
+    return made_up(200, seed=8)
 
 
 @pytest.mark.parametrize(
@@ -77,9 +81,10 @@ def log():
     ids=str,
 )
 def test_the_ceiling_holds_and_the_prior_is_where_it_starts(log, settings):
-    release = qc.protect(log, "dp-semantic", seed=2, **settings)
+    release = shared_release(log, "dp-semantic", seed=2, **settings)
     (found,) = qc.attack(release, log, "bayes-concept")
-    assert found.unit == "concept"
+    assert (found.unit, found.game) == ("concept", "inference")
+    assert linkage([found], Knowledge.EVERYTHING) is None  # a concept is no person
     assert found.holds
     assert found.details["prior_of_guesses"] <= found.bound == pytest.approx(found.details["ceiling"])
     assert found.n + found.details["left_out"] == found.details["phrases"]
@@ -88,7 +93,7 @@ def test_the_ceiling_holds_and_the_prior_is_where_it_starts(log, settings):
 
 def test_the_ceiling_is_the_formula():
     log = qc.Log(pl.DataFrame({"row": range(4), "user": list("abcd"), "query": ["cat", "cat", "cat", "dog"]}))
-    release = qc.protect(log, "dp-semantic", epsilon=2.0, seed=2)
+    release = shared_release(log, "dp-semantic", epsilon=2.0, seed=2)
     (found,) = qc.attack(release, log, "bayes-concept")
     pi = 0.75  # every guess is the cat: nothing that was drawn speaks e² against it
     assert found.bound == pytest.approx(pi * math.exp(2) / (pi * math.exp(2) + 1 - pi))
@@ -98,13 +103,13 @@ def test_the_ceiling_is_the_formula():
 
 def test_a_large_epsilon_gives_the_original_away(log):
     """The attack is no straw man: where little is hidden, it finds most."""
-    release = qc.protect(log, "dp-semantic", epsilon=40, per="query", seed=2)
+    release = shared_release(log, "dp-semantic", epsilon=40, per="query", seed=2)
     for prior in ("log", "uniform"):
         (found,) = qc.attack(release, log, "bayes-concept", prior=prior)
         assert found.success > 0.7
 
 
 def test_other_releases_are_not_its_business(log):
-    release = qc.protect(log, "rules", seed=2)
+    release = shared_release(log, "rules", seed=2)
     (found,) = qc.attack(release, log, "bayes-concept")
-    assert "not made by `dp-semantic`" in found.not_applicable
+    assert found.not_applicable == "no method of the release publishes how it replaces concepts"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from querycloak.attacks.base import AttackerView
 from querycloak.attacks.controls import Copy, Guess, NoSettings
-from querycloak.attacks.finding import NotApplicable
-from querycloak.attacks.protocol import AttackerView
+from querycloak.errors import NotApplicable
 
 
 def view(users):

@@ -9,11 +9,13 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from querycloak.attacks import intervals, scoring
-from querycloak.attacks.finding import Finding, NotApplicable
-from querycloak.attacks.protocol import Attribution, Identification, Linkage
-from querycloak.errors import DataError, UsageError
-from querycloak.kernels.intervals import Clusters
+from querycloak import intervals
+from querycloak.attacks import scoring
+from querycloak.attacks.base import Attribution, Identification, PairGuesses
+from querycloak.attacks.case import Truth, aligned
+from querycloak.attacks.finding import Finding
+from querycloak.errors import DataError, NotApplicable, UsageError
+from querycloak.intervals import Clusters
 
 
 def answers(authors, queries=None, labels=None):
@@ -25,7 +27,7 @@ def answers(authors, queries=None, labels=None):
     )
     if labels:
         truth = truth.with_columns(original_label=pl.Series(labels))
-    return scoring.Answers.of(release, truth)
+    return Truth.of(release, truth)
 
 
 def guessed(*names):
@@ -79,20 +81,20 @@ def test_users_are_told_apart_by_median_and_worst_decile():
 def test_the_truth_is_lined_up_by_row_and_a_foreign_one_is_refused():
     release = pl.DataFrame({"released_row": [0, 1]})
     truth = pl.DataFrame({"released_row": [1, 0], "original_user": ["b", "a"], "released_after": [2, 2]})
-    assert scoring.aligned(release, truth)["original_user"].to_list() == ["a", "b"]
+    assert aligned(release, truth)["original_user"].to_list() == ["a", "b"]
     with pytest.raises(DataError, match="does not belong to this release"):
-        scoring.aligned(pl.DataFrame({"released_row": [0, 7]}), truth)
+        aligned(pl.DataFrame({"released_row": [0, 7]}), truth)
 
 
 def pairs(scores, *places):
     first, second = (np.array(side, np.int64) for side in zip(*places, strict=True))
-    return Linkage(first, second, np.array(scores, np.float64))
+    return PairGuesses(first, second, np.array(scores, np.float64))
 
 
 def test_linkage_by_hand():
     truth = answers(["a", "a", "b", "b"])
     made = pairs([0.9, 0.2, 0.8, 0.1], (0, 1), (2, 3), (0, 2), (1, 3))  # two true pairs, two false ones
-    score = scoring.linkage(made, truth)
+    score = scoring.pairs(made, truth)
     # Upper half: (0,1) and (0,2): one right, one wrong; likewise below. Of four comparisons three are won.
     assert (score.unit, score.share.value, score.share.n) == ("pair", 0.5, 4)
     assert score.details["area_under_curve"] == 0.75
@@ -102,7 +104,7 @@ def test_linkage_by_hand():
 
 def test_linkage_without_any_idea_is_chance():
     truth = answers(["a", "a", "b", "b"])
-    score = scoring.linkage(pairs([1.0] * 4, (0, 1), (2, 3), (0, 2), (1, 3)), truth)
+    score = scoring.pairs(pairs([1.0] * 4, (0, 1), (2, 3), (0, 2), (1, 3)), truth)
     assert (score.share.value, score.details["area_under_curve"]) == (0.5, 0.5)
     assert score.details["precision_at_true_pairs"] == 0.5
 
@@ -111,15 +113,15 @@ def test_linkage_balances_and_a_perfect_attack_is_perfect():
     truth = answers(["a"] * 3 + ["b"] * 5)
     places = [(i, j) for i in range(8) for j in range(i)]
     right = [float((i < 3) == (j < 3)) for i, j in places]
-    score = scoring.linkage(pairs(right, *places), truth)
+    score = scoring.pairs(pairs(right, *places), truth)
     assert (score.share.value, score.details["area_under_curve"], score.share.n) == (1.0, 1.0, 26)
 
 
 def test_linkage_needs_both_kinds_and_known_rows():
     with pytest.raises(NotApplicable, match="not both"):
-        scoring.linkage(pairs([1.0], (0, 1)), answers(["a", "a"]))
+        scoring.pairs(pairs([1.0], (0, 1)), answers(["a", "a"]))
     with pytest.raises(UsageError, match="does not have"):
-        scoring.linkage(pairs([1.0], (0, 9)), answers(["a", "b"]))
+        scoring.pairs(pairs([1.0], (0, 9)), answers(["a", "b"]))
 
 
 def test_the_area_under_the_curve_is_scipys():
@@ -153,7 +155,7 @@ def test_identification_of_strangers_is_the_attacks_fault():
         scoring.identification(Identification(pl.Series(["who"]), pl.Series(["a"])), answers(["a"]), PEOPLE)
 
 
-@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 10, 30, 1000])
+@pytest.mark.parametrize("degrees", [1, 1.1, 1.5, 1.9, 2, 2.5, 2.9, 3, 4, 10, 30, 1000])
 def test_the_t_point_is_students(degrees):
     assert intervals.t_point(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), abs=0.004)
 
@@ -235,3 +237,9 @@ def test_a_finding_as_plain_values():
         "n", "seconds", "median_user", "worst_decile_user", "details", "not_applicable",
     ]  # fmt: skip
     assert not math.isnan(Finding("x", "linkage", "pair", 0.5).as_dict()["success"])
+
+
+def test_rows_without_a_query_are_not_counted_with_another_authors_rows():
+    rows = [(author, query) for author in "abc" for query in ("x", "y", None)]
+    known = answers([author for author, _ in rows], [query for _, query in rows])
+    assert known.repeats.tolist() == [1] * len(rows)

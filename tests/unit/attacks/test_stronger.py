@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 import querycloak as qc
-from querycloak.testing.generator import generate
+from tests.support.logs import made_up
+from tests.support.releases import release as shared_release
 
 K = 10
 RELEASE_ONLY = ("link-random", "link-frequent", "link-profile", "link-window", "link-repeat", "link-time")
@@ -14,13 +15,13 @@ RELEASE_ONLY = ("link-random", "link-frequent", "link-profile", "link-window", "
 
 @pytest.fixture(scope="module")
 def log():
-    return generate(800, seed=5, categories=True)
+    return made_up(800, seed=5, categories=True)
 
 
 @pytest.fixture(scope="module")
 def findings(log):
     """What each attack reaches on each release; drawn once, with fixed seeds."""
-    releases = {name: qc.protect(log, name, k=K, seed=1) for name in ("swap", "cohort")}
+    releases = {name: shared_release(log, name, k=K, seed=1) for name in ("swap", "cohort")}
     return {
         name: {finding.attack: finding for finding in qc.attack(release, log)}
         for name, release in releases.items()
@@ -61,7 +62,7 @@ def test_a_file_sorted_by_user_makes_no_difference_to_cohort(log):
     by_user = log.with_frame(
         log.frame.sort("user", "time").drop("row").with_row_index("row").cast({"row": pl.Int64})
     )
-    release = qc.protect(by_user, "cohort", k=K, seed=2)
+    release = shared_release(by_user, "cohort", k=K, seed=2)
     for finding in qc.attack(release, by_user, "link-repeat", "link-time"):
         assert finding.holds is True
         repeated = finding.details["repeated"]
@@ -69,12 +70,12 @@ def test_a_file_sorted_by_user_makes_no_difference_to_cohort(log):
 
 
 def test_dropped_times_leave_link_time_nothing(log):
-    release = qc.protect(log, "cohort", k=K, time="drop", seed=1)
+    release = shared_release(log, "cohort", k=K, time="drop", seed=1)
     (finding,) = qc.attack(release, log, "link-time")
     assert "time" in finding.not_applicable
 
 
 def test_an_attacker_with_a_wrong_k_or_level_still_guesses(log):
-    release = qc.protect(log, "swap", k=K, level=2, seed=1)
+    release = shared_release(log, "swap", k=K, level=2, seed=1)
     right, wrong = (qc.attack(release, log, "link-repeat", **more)[0] for more in ({}, {"k": 50, "level": 1}))
     assert 0 < wrong.success < right.success

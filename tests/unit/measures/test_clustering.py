@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.paper_003_mining import k_means_by
 from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak.measures import partition_distance
-from querycloak.measures.clustering import k_means, k_means_by, starts_of, ward
-from querycloak.measures.interests import distances_of, user_distances
+from querycloak.measures.partitions import distances_of, k_means, starts_of, ward
 from tests.reference import naive_measures as naive
+from tests.reference.plain_measures import user_distances
 
 seeds = st.integers(0, 10**6)
 
@@ -124,5 +125,5 @@ def test_example_4_of_the_thesis():
 def test_the_size_of_pieces_makes_no_difference(monkeypatch):
     counts = np.random.default_rng(3).integers(0, 3, (9, len(PATHS) - 1)).astype(float)
     whole = distances_of(counts, PATHS[1:])
-    monkeypatch.setattr("querycloak.measures.interests.ROOM", 20)
+    monkeypatch.setattr("querycloak.measures.partitions.ROOM", 20)
     assert np.allclose(distances_of(counts, PATHS[1:]), whole, atol=1e-12)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
 import math
-from importlib import import_module
 
 import pytest
 from hypothesis import given
@@ -107,10 +105,3 @@ def test_remain_without_common_interests_is_one_kth_on_average(k):
     together = [path for history in group for path in history[: len(history) // k]]
     kept = [semantic_remain(history, together, 1) for history in group]
     assert sum(kept) / k == pytest.approx(1 / k)
-
-
-@pytest.mark.parametrize("module", ["exposure", "partitions", "mining"])
-def test_the_examples_are_true(module):
-    found = doctest.testmod(import_module(f"querycloak.measures.{module}"))
-    assert found.attempted > 0
-    assert found.failed == 0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
 import math
-from importlib import import_module
 
 import pytest
 from hypothesis import given
@@ -52,8 +50,3 @@ def test_what_is_empty_or_uneven():
     assert record_linkage([[]], [[]]) == 0
     with pytest.raises(ValueError, match="equally long; got 1 and 2"):
         record_linkage([["a"]], [["a"], ["b"]])
-
-
-def test_the_examples_are_true():
-    found = doctest.testmod(import_module("querycloak.measures.histories"))
-    assert (found.attempted, found.failed) == (2, 0)

@@ -8,10 +8,13 @@ import polars as pl
 import pytest
 
 import querycloak as qc
+from querycloak.errors import NotApplicable
 from querycloak.log import Log
-from querycloak.measures import meaning_kept, readability, topic_loss
+from querycloak.measures.base import LogPair
 from querycloak.measures.meaning import MeaningKept, Readability, TopicLoss
-from querycloak.measures.on_logs import NotApplicable, Pair
+from tests.reference.plain_measures import meaning_kept, readability, topic_loss
+from tests.support.logs import made_up
+from tests.support.releases import release as shared_release
 
 BEFORE = [("a", "asthma"), ("a", "tennis, golf"), ("b", "lung cancer"), ("b", "qzxv"), ("c", "cat")]
 AFTER = [("a", "flu"), ("a", "golf, cat"), ("b", "tennis"), ("c", "cat")]
@@ -27,7 +30,7 @@ def pair(after=AFTER, rows=ROWS):
     released = frame(after)
     truth = pl.DataFrame({"released_row": range(len(rows)), "original_row": rows})
     users = frame(BEFORE)["user"].gather(rows)
-    return Pair(frame(BEFORE), released, truth.with_columns(original_user=users, released_after=pl.lit(9)))
+    return LogPair(frame(BEFORE), released, truth.with_columns(original_user=users, released_after=pl.lit(9)))
 
 
 def queries(rows, user):
@@ -45,7 +48,7 @@ def test_profiles_lose_what_each_person_loses_on_average(name, topics):
 
 def test_people_are_found_by_the_truth_where_labels_are_new():
     known = pair()
-    hidden = Pair(known.original, known.released.with_columns(user=pl.col("user") + "!"), known.truth)
+    hidden = LogPair(known.original, known.released.with_columns(user=pl.col("user") + "!"), known.truth)
     assert TopicLoss()(hidden) == TopicLoss()(known)
 
 
@@ -67,7 +70,7 @@ def test_likeness_is_that_of_each_phrase_to_the_one_it_replaced():
 
 def test_likeness_needs_the_truth_and_as_many_phrases():
     with pytest.raises(NotApplicable, match="truth"):
-        MeaningKept()(Pair(frame(BEFORE), frame(AFTER)))
+        MeaningKept()(LogPair(frame(BEFORE), frame(AFTER)))
     longer = [(user, query + ", dog") for user, query in AFTER]
     with pytest.raises(NotApplicable, match="as many known phrases"):
         MeaningKept()(pair(longer))
@@ -83,8 +86,8 @@ def test_readability_compares_words():
 
 
 def test_a_release_within_topics_keeps_profiles():
-    log = qc.generate(60, seed=4)
-    release = qc.protect(log, "dp-semantic", domain="topic", seed=1)
+    log = made_up(60, seed=4)
+    release = shared_release(log, "dp-semantic", domain="topic", seed=1)
     found = qc.measure(log, release.log, ["topic_loss", "meaning_kept"], truth=release.truth)
     assert found["topic_loss"]["categories"] == 0.0
     assert found["topic_loss"]["paper_4"] > 0.0

@@ -10,17 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak import measures
+from querycloak.errors import NotApplicable
+from querycloak.measures.base import LogPair
+from querycloak.measures.counts import JensenShannon, ReleaseRate, Retention, TopPreserved, TreeEmd
 from querycloak.measures.distributions import largest_tree_emd
-from querycloak.measures.marketing import terms
-from querycloak.measures.on_logs import (
-    JensenShannon,
-    NotApplicable,
-    Pair,
-    ReleaseRate,
-    Retention,
-    TopPreserved,
-    TreeEmd,
-)
+from tests.reference.plain_measures import terms
 
 weights = st.lists(st.floats(0.001, 100), min_size=1, max_size=8)
 
@@ -131,7 +125,7 @@ def _pair(**changes):
             "category": ["Shopping/Shoes", "Shopping/Shoes", "Home"],
         }
     )
-    return Pair(original, original.head(2).with_columns(**changes))
+    return LogPair(original, original.head(2).with_columns(**changes))
 
 
 def test_measures_on_logs_agree_with_the_plain_functions():
@@ -158,3 +152,17 @@ def test_a_measure_that_does_not_apply_says_why():
 def test_nothing_moves_when_nothing_changed(counts):
     assert measures.tree_emd(counts, counts) == 0
     assert measures.top_preserved(Counter(counts).elements(), Counter(counts).elements()) == 1
+
+
+def test_retention_counts_users_and_not_their_labels():
+    original = pl.DataFrame({"row": range(4), "user": ["u", "u", "v", "w"], "query": ["a", "b", "c", "d"]})
+    parts = pl.DataFrame({"row": range(3), "user": ["p1", "p2", "p3"], "query": ["a", "b", "c"]})
+    truth = pl.DataFrame(
+        {"released_row": range(3), "original_row": range(3), "original_user": ["u", "u", "v"]}
+    )
+    assert Retention()(LogPair(original, parts, truth))["users"] == pytest.approx(200 / 3)
+    assert math.isnan(Retention()(LogPair(original, parts))["users"])  # whose parts these are is not known
+    kept = parts.with_columns(user=pl.Series(["u", "u", "v"]))
+    assert Retention()(LogPair(original, kept))["users"] == pytest.approx(200 / 3)
+    nameless = kept.with_columns(user=pl.lit(None, pl.String))
+    assert Retention()(LogPair(original, nameless, truth))["users"] == pytest.approx(200 / 3)

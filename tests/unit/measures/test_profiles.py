@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak import measures
+from querycloak.errors import NotApplicable
+from querycloak.measures.base import LogPair
 from querycloak.measures.distributions import largest_tree_emd
-from querycloak.measures.on_logs import NotApplicable, Pair, ProfileLoss
-from querycloak.measures.profiles import Records, Tree, losses
+from querycloak.measures.profiles import ProfileLoss, Records, Tree, losses
+from tests.reference.plain_measures import profile_loss
 
 PATHS = ["Arts", "Arts/Music", "Arts/Music/Jazz", "Arts/Film", "Games/Chess", "Sports", "Sports/Soccer/UEFA"]
 PEOPLE = ["u", "v", "w"]
@@ -34,17 +36,24 @@ def log(rows):
 
 
 def test_by_hand():
-    found = measures.profile_loss(
+    found = profile_loss(
         {"u": {"Arts/Music": 3, "Sports": 1}, "v": {"Arts": 1}, "w": {"Sports": 2}},
         {"u": {"Arts/Music": 1, "Sports": 1}, "v": {"Sports": 5}, "w": {}},
     )
     # u: a quarter moves from Arts/Music to Sports, 3 edges; v: everything over 2 edges; w has no profile
     assert found["distance"] == pytest.approx((0.25 * 3 + 2) / 2)
     assert found["largest_distance"] == 3
-    assert found["loss"] == pytest.approx(found["distance"] / 3)
-    assert found["loss_worst"] == pytest.approx(2 / 3)
-    assert found["topics"] == pytest.approx((measures.jensen_shannon([3, 1], [1, 1]) + 1) / 2)
+    assert found["loss"] == pytest.approx((0.25 + 2 / 3 + 1) / 3)
+    assert found["loss_worst"] == 1
+    assert found["topics"] == pytest.approx((measures.jensen_shannon([3, 1], [1, 1]) + 1 + 1) / 3)
     assert (found["people"], found["people_without_profile"]) == (2, 1)
+
+
+def test_users_who_are_not_released_have_lost_their_profiles():
+    original = log([(f"u{n}", path) for n in range(100) for path in ("Arts/Music", "Sports")])
+    found = ProfileLoss()(LogPair(original, original.head(2)))  # of one user in a hundred, unchanged
+    assert (found["loss"], found["topics"]) == (pytest.approx(0.99), pytest.approx(0.99))
+    assert (found["distance"], found["people"], found["people_without_profile"]) == (0.0, 1, 99)
 
 
 @given(before=records, after=records)
@@ -61,12 +70,12 @@ def test_arrays_agree_with_plain_python(before, after):
 
 @given(before=records, after=records)
 def test_the_measure_of_two_logs_agrees_with_plain_python(before, after):
-    expected = measures.profile_loss(profiles(before), profiles(after))
+    expected = profile_loss(profiles(before), profiles(after))
     if not expected["people"]:
         with pytest.raises(NotApplicable):
-            ProfileLoss()(Pair(log(before), log(after)))
+            ProfileLoss()(LogPair(log(before), log(after)))
         return
-    found = ProfileLoss()(Pair(log(before), log(after)))
+    found = ProfileLoss()(LogPair(log(before), log(after)))
     assert found == pytest.approx(expected)
     assert 0 <= found["loss"] <= found["loss_worst"] <= 1
 
@@ -91,13 +100,13 @@ def test_fresh_labels_need_the_truth():
     original = log([("u", "Arts"), ("v", "Sports")])
     released = log([("x1", "Sports"), ("x2", "Arts")])
     with pytest.raises(NotApplicable, match="truth"):
-        ProfileLoss()(Pair(original, released))
+        ProfileLoss()(LogPair(original, released))
     truth = pl.DataFrame({"released_row": [1, 0], "label_user": ["u", "v"]})
-    assert ProfileLoss()(Pair(original, released, truth))["loss"] == 0.0
+    assert ProfileLoss()(LogPair(original, released, truth))["loss"] == 0.0
 
 
 @pytest.mark.parametrize("column", ["user", "category"])
 def test_a_log_without_people_or_categories_has_no_profiles(column):
     whole = log([("u", "Arts")])
     with pytest.raises(NotApplicable, match=f"no {column}"):
-        ProfileLoss()(Pair(whole, whole.drop(column)))
+        ProfileLoss()(LogPair(whole, whole.drop(column)))

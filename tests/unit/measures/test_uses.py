@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from querycloak import measures
-from querycloak.measures.on_logs import NotApplicable, Pair
+from querycloak.errors import NotApplicable
+from querycloak.measures.base import LogPair
 from querycloak.measures.uses import ClicksKept, SessionsKept, TermsKept, UniqueTexts, overlap
+from tests.reference import plain_measures as plain
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -46,49 +47,49 @@ BEFORE = log(
 
 def test_words_count_as_often_as_they_were_there():
     after = log(("a", "red red shoes", 0, None), ("b", "scarf", 0, None))
-    assert TermsKept()(Pair(BEFORE, after)) == pytest.approx(3 / 10)
-    assert TermsKept()(Pair(BEFORE, BEFORE)) == 1
+    assert TermsKept()(LogPair(BEFORE, after)) == pytest.approx(3 / 10)
+    assert TermsKept()(LogPair(BEFORE, BEFORE)) == 1
 
 
 def test_clicks_count_with_their_query():
     after = log(("c", "red shoes", 0, "x.org"), ("c", "red boots", 0, "x.org"))
-    assert ClicksKept()(Pair(BEFORE, after)) == pytest.approx(1 / 3)
-    assert ClicksKept()(Pair(BEFORE, after.with_columns(url=pl.lit(None, pl.String)))) == 0
+    assert ClicksKept()(LogPair(BEFORE, after)) == pytest.approx(1 / 3)
+    assert ClicksKept()(LogPair(BEFORE, after.with_columns(url=pl.lit(None, pl.String)))) == 0
     with pytest.raises(NotApplicable, match="original has no url"):
-        ClicksKept()(Pair(BEFORE.drop("url"), after))
+        ClicksKept()(LogPair(BEFORE.drop("url"), after))
 
 
 def test_a_step_is_kept_if_both_searches_are_there_as_they_were():
     # The steps: a's shoes to boots, b's shoes to gloves. Ninety minutes are too long for the third.
-    whole = Pair(BEFORE, BEFORE, truth(0, 1, 2, 3, 4, 5))
+    whole = LogPair(BEFORE, BEFORE, truth(0, 1, 2, 3, 4, 5))
     assert SessionsKept()(whole) == 1
     torn = BEFORE.with_columns(user=pl.Series(["p", "q", "q", "p", "r", "r"]))
-    assert SessionsKept()(Pair(BEFORE, torn, truth(0, 1, 2, 3, 4, 5))) == 0.5
+    assert SessionsKept()(LogPair(BEFORE, torn, truth(0, 1, 2, 3, 4, 5))) == 0.5
     other = BEFORE.with_columns(
         query=pl.Series(["red shoes", "boots", "boots", "hats", "red shoes", "gloves"])
     )
-    assert SessionsKept()(Pair(BEFORE, other, truth(0, 1, 2, 3, 4, 5))) == 0.5
+    assert SessionsKept()(LogPair(BEFORE, other, truth(0, 1, 2, 3, 4, 5))) == 0.5
     late = BEFORE.with_columns(
         time=pl.Series([NOON + timedelta(hours=n) for n in range(6)], dtype=pl.Datetime("us", "UTC"))
     )
-    assert SessionsKept()(Pair(BEFORE, late, truth(0, 1, 2, 3, 4, 5))) == 0
+    assert SessionsKept()(LogPair(BEFORE, late, truth(0, 1, 2, 3, 4, 5))) == 0
     timeless = BEFORE.with_columns(time=pl.lit(None, pl.Datetime("us", "UTC")))
-    assert SessionsKept()(Pair(BEFORE, timeless, truth(0, 1, 2, 3, 4, 5))) == 0
-    assert SessionsKept()(Pair(BEFORE, BEFORE, truth(*[None] * 6))) == 0, "made-up rows keep no session"
+    assert SessionsKept()(LogPair(BEFORE, timeless, truth(0, 1, 2, 3, 4, 5))) == 0
+    assert SessionsKept()(LogPair(BEFORE, BEFORE, truth(*[None] * 6))) == 0, "made-up rows keep no session"
 
 
 def test_sessions_need_the_truth_and_times():
     with pytest.raises(NotApplicable, match="truth"):
-        SessionsKept()(Pair(BEFORE, BEFORE))
+        SessionsKept()(LogPair(BEFORE, BEFORE))
     with pytest.raises(NotApplicable, match="no time"):
-        SessionsKept()(Pair(BEFORE.drop("time"), BEFORE, truth(0)))
+        SessionsKept()(LogPair(BEFORE.drop("time"), BEFORE, truth(0)))
     with pytest.raises(NotApplicable, match="nobody"):
-        SessionsKept()(Pair(BEFORE.head(1), BEFORE, truth(0)))
+        SessionsKept()(LogPair(BEFORE.head(1), BEFORE, truth(0)))
 
 
 def test_texts_of_one_person_are_counted_by_the_original():
     after = log(("p", "red shoes", 0, None), ("q", "hats", 0, None), ("r", "nobody asked", 0, None))
-    assert UniqueTexts()(Pair(BEFORE, after)) == pytest.approx(1 / 3)
+    assert UniqueTexts()(LogPair(BEFORE, after)) == pytest.approx(1 / 3)
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1), st.lists(st.sampled_from("abcd")))
@@ -119,15 +120,15 @@ def test_on_logs_they_say_what_the_pure_functions_say(rows, data):
             for place, (label, same, at) in there
         )
     )
-    pair = Pair(before, after, truth(*(place for place, _ in there)))
+    pair = LogPair(before, after, truth(*(place for place, _ in there)))
     asked, shown = (frame["query"].to_list() for frame in (before, after))
     clicks = [frame.select("query", "url").drop_nulls().rows() for frame in (before, after)]
     fate = [(one[0], one[2]) if one is not None and one[1] else None for one in fates]
     expected = {
-        TermsKept: measures.terms_kept(asked, shown) if shown else None,
-        ClicksKept: measures.clicks_kept(*clicks) if clicks[0] else None,
-        SessionsKept: measures.sessions_kept([(row[0], row[2]) for row in rows], fate),
-        UniqueTexts: measures.unique_texts([row[:2] for row in rows], shown) if shown else None,
+        TermsKept: plain.terms_kept(asked, shown) if shown else None,
+        ClicksKept: plain.clicks_kept(*clicks) if clicks[0] else None,
+        SessionsKept: plain.sessions_kept([(row[0], row[2]) for row in rows], fate),
+        UniqueTexts: plain.unique_texts([row[:2] for row in rows], shown) if shown else None,
     }
     for kind, value in expected.items():
         if value is None or value != value:

@@ -1,0 +1,234 @@
+"""Searches as the learned linkage sees them: the 16 features of paper 004, Table 2, as arrays.
+
+What is not known stays unknown: a search without a time has no day and no hour, one without a page has no
+terms of a page, and so on. `Events.table` gives the features under the paper's names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from querycloak.attacks.link_learned import phrases
+from querycloak.attacks.link_learned import relations_kernel as kernel
+from querycloak.attacks.link_learned.bags import Named, of_lists, of_words, weigh
+from querycloak.attacks.link_learned.categories import Categories, pages
+from querycloak.attacks.link_learned.term_frequencies import TermFrequencies
+from querycloak.attacks.link_learned.words import FloatArray, Words, misspelt, rarity, split, split_addresses
+from querycloak.attacks.searches import Searches
+from querycloak.log import IntArray
+
+#: The features of Table 2, in its order.
+FEATURES = (
+    "TimeQuery",
+    "DayWeek",
+    "TimeDay",
+    "NumClicks",
+    "TFQuery",
+    "TFLandingPage",
+    "NumQueryTerms",
+    "NumQueryChar",
+    "TFQueryAdult",
+    "TFLandingPageAdult",
+    "NumSpellingErrors",
+    "TopicODP",
+    "CitiesQuery",
+    "CountriesQuery",
+    "TFURL",
+    "QueryTermPopularity",
+)
+#: Characters of a query that the edit distance reads; what people type is far shorter.
+MOST_LETTERS = 400
+#: The first day of the weekend, from Monday = 1.
+_SATURDAY = 6
+_HOURS_OF_A_WINDOW = 2
+
+LandingFrom = Literal["landing", "url", "nothing"]
+CategoryFrom = Literal["category", "classifier"]
+
+
+@dataclass(frozen=True)
+class Events:
+    """The searches of a log, their features, and where two of them came from."""
+
+    searches: Searches
+    numbers: FloatArray
+    terms: Named
+    landing: Named
+    landing_weights: kernel.Weights
+    urls: Named
+    adult: Named
+    landing_adult: Named
+    categories: Categories
+    cities: Named
+    countries: Named
+    letters: IntArray
+    letters_start: IntArray
+    landing_from: LandingFrom
+    category_from: CategoryFrom
+
+    def __len__(self) -> int:
+        return len(self.searches)
+
+    @property
+    def event_of_row(self) -> IntArray:
+        """The event that each row of the log belongs to."""
+        return self.searches.of_row
+
+    @property
+    def arrays(self) -> kernel.Features:
+        """What the kernel reads."""
+        return kernel.Features(
+            self.numbers,
+            self.letters,
+            self.letters_start,
+            self.terms.bags,
+            self.landing.bags,
+            self.landing_weights,
+            self.urls.bags,
+            self.adult.bags,
+            self.landing_adult.bags,
+            self.categories.paths.bags,
+            self.categories.second_level,
+            self.categories.third_level,
+            self.cities.bags,
+            self.countries.bags,
+            self.categories.tree,
+        )
+
+    def table(self) -> pl.DataFrame:
+        """Spell the features out under the paper's names; null where one is not known."""
+        asked = self.searches.query.is_not_null()
+        paged, clicked, sorted_ = (pl.Series(named.sizes > 0) for named in self._may_lack)
+        when = self.searches.column("time").cast(pl.Datetime("us"))
+        columns = {
+            "TimeQuery": when,
+            "DayWeek": when.dt.weekday(),
+            "TimeDay": when.dt.hour(),
+            "TFQuery": _where(asked, self.terms.counts()),
+            "TFLandingPage": _where(paged, self.landing.counts()),
+            "TFQueryAdult": _where(asked, self.adult.counts()),
+            "TFLandingPageAdult": _where(paged, self.landing_adult.counts()),
+            "TopicODP": _where(sorted_, self.categories.paths.sets()),
+            "CitiesQuery": _where(asked, self.cities.sets()),
+            "CountriesQuery": _where(asked, self.countries.sets()),
+            "TFURL": _where(clicked, self.urls.counts()),
+            "QueryTermPopularity": pl.Series(self.numbers[:, kernel.POPULARITY]).fill_nan(None),
+        }
+        for name, column in _WHOLE.items():
+            columns[name] = pl.Series(self.numbers[:, column]).fill_nan(None).cast(pl.Int64)
+        return pl.DataFrame({name: columns[name] for name in FEATURES})
+
+    @property
+    def _may_lack(self) -> tuple[Named, Named, Named]:
+        return self.landing, self.urls, self.categories.paths
+
+
+def _where(known: pl.Series, values: pl.Series) -> pl.Series:
+    """Keep the values that are known."""
+    return pl.select(pl.when(known).then(values)).to_series()
+
+
+_WHOLE = {
+    "NumClicks": kernel.CLICKS,
+    "NumQueryTerms": kernel.TERMS,
+    "NumQueryChar": kernel.CHARACTERS,
+    "NumSpellingErrors": kernel.ERRORS,
+}
+
+
+def read(frame: pl.DataFrame, known: TermFrequencies) -> Events:
+    """Read the features of a log's searches; `known` is what others search for."""
+    searches = Searches.of(frame)
+    size, words = len(searches), split(searches.query)
+    in_order = words.of_texts(size)
+    terms, _ = of_words(words, size, stemmed=True)
+    addresses = _words_of_addresses(searches)
+    landing_from, on_pages = _pages(searches, addresses)
+    landing, entry = of_words(on_pages, size, stemmed=True)
+    places = [phrases.cities_and_countries(row) for row in in_order]
+    letters, letters_start = _letters(searches.query)
+    return Events(
+        searches=searches,
+        numbers=_numbers(searches, words, terms, known),
+        terms=terms,
+        landing=landing,
+        landing_weights=weigh(landing.bags, entry, rarity(on_pages.distinct)[on_pages.code]),
+        urls=of_words(addresses, size, stemmed=False)[0],
+        adult=of_lists([phrases.adult().all_in(row) for row in in_order]),
+        landing_adult=of_lists([phrases.adult().all_in(row) for row in on_pages.of_texts(size)]),
+        categories=Categories.of(searches),
+        cities=of_lists([cities for cities, _ in places]),
+        countries=of_lists([countries for _, countries in places]),
+        letters=letters,
+        letters_start=letters_start,
+        landing_from=landing_from,
+        category_from="category" if "category" in frame.columns else "classifier",
+    )
+
+
+def _words_of_addresses(searches: Searches) -> Words:
+    clicked = pages(searches)
+    words = split_addresses(clicked["url"])
+    return Words(clicked["search"].to_numpy()[words.text], words.code, words.distinct)
+
+
+def _pages(searches: Searches, addresses: Words) -> tuple[LandingFrom, Words]:
+    """Read the pages that searches led to; a log that holds none has the words of their addresses instead."""
+    if "landing" not in searches.frame.columns:
+        return ("url" if addresses.code.size else "nothing"), addresses
+    texts = searches.distinct("landing")
+    words = split(texts["landing"])
+    return "landing", Words(texts["search"].to_numpy()[words.text], words.code, words.distinct)
+
+
+def _numbers(searches: Searches, words: Words, terms: Named, known: TermFrequencies) -> FloatArray:
+    """Fill the features that are one number each."""
+    size = len(searches)
+    numbers = np.full((size, kernel.NUMBERS), np.nan)
+    _fill_times(searches.column("time"), numbers)
+    numbers[:, kernel.CLICKS] = _clicks(searches)
+    asked = searches.query.is_not_null().to_numpy()
+    wrong = misspelt(words.distinct)[words.code]
+    in_terms = np.repeat(np.arange(size), terms.sizes)
+    popular = known.popularity(terms.names)[terms.bags.item] * terms.bags.times
+    found = {
+        kernel.TERMS: np.bincount(words.text, minlength=size),
+        kernel.CHARACTERS: searches.query.str.len_chars().fill_null(0).to_numpy(),
+        kernel.ERRORS: np.bincount(words.text[wrong], minlength=size),
+        kernel.POPULARITY: np.bincount(in_terms, popular, size) if known.counts else np.full(size, np.nan),
+    }
+    for column, values in found.items():
+        numbers[asked, column] = values[asked]
+    return numbers
+
+
+def _fill_times(when: pl.Series, numbers: FloatArray) -> None:
+    moments = when.cast(pl.Datetime("us")).to_frame("t")
+    columns = {
+        kernel.TIME: pl.col("t").dt.epoch("us") / 1e6,
+        kernel.WEEKEND: (pl.col("t").dt.weekday() >= _SATURDAY).cast(pl.Float64),
+        kernel.DAYTIME: (pl.col("t").dt.hour() // _HOURS_OF_A_WINDOW).cast(pl.Float64),
+    }
+    for column, value in columns.items():
+        numbers[:, column] = moments.select(value.fill_null(np.nan)).to_series().to_numpy()
+
+
+def _clicks(searches: Searches) -> FloatArray:
+    """Count the different pages clicked; nan in a log that has no clicks to count."""
+    column = next((name for name in ("url", "rank") if name in searches.frame.columns), None)
+    if column is None:
+        return np.full(len(searches), np.nan)
+    search = searches.distinct(column)["search"].to_numpy()
+    return np.bincount(search, minlength=len(searches)).astype(np.float64)
+
+
+def _letters(queries: pl.Series) -> tuple[IntArray, IntArray]:
+    """Number the characters of queries densely, all in one row, and say where each query's begin."""
+    short = queries.fill_null("").str.slice(0, MOST_LETTERS)
+    points = np.frombuffer("".join(short.to_list()).encode("utf-32-le", "surrogatepass"), np.uint32)
+    dense = np.unique(points, return_inverse=True)[1].astype(np.int64)
+    return dense, np.concatenate([[0], np.cumsum(short.str.len_chars().to_numpy())]).astype(np.int64)

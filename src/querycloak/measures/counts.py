@@ -1,0 +1,221 @@
+"""Counts of two logs: records, frequent items, terms and their value, and divergences of the whole log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
+from typing import Any
+
+import polars as pl
+
+from querycloak.errors import NotApplicable
+from querycloak.measures.base import Kind, LogPair, Measure, Unit, counted, word_lists, words_of
+from querycloak.measures.distributions import jensen_shannon, largest_tree_emd, tree_emd
+
+_VALUES = ("bid", "clicks", "impressions", "revenue")
+
+Histories = Mapping[Any, Sequence[str]] | Sequence[Sequence[str]]
+
+
+def release_rate(original: Sized, released: Sized) -> float:
+    """Return the share of the original's records that were released.
+
+    >>> release_rate(["a", "b", "c", "d"], ["a", "d"])
+    0.5
+    """
+    return len(released) / len(original) if len(original) else float("nan")
+
+
+def top_preserved(original: Iterable[Hashable], released: Iterable[Hashable], n: int = 10) -> float:
+    """Return the share of the original's n most frequent items that are among the release's n most frequent.
+
+    Ties at the edge are broken in the original's favour: an item counts as kept when it is as
+    frequent in the release as the release's n-th.
+
+    >>> top_preserved(["a", "a", "b", "c"], ["a", "c", "c"], n=2)
+    0.5
+    """
+    if n < 1:
+        raise ValueError("n must be at least 1")
+    return top_preserved_counts(Counter(original), Counter(released), n)
+
+
+def top_preserved_counts(before: Counter[Hashable], after: Counter[Hashable], n: int) -> float:
+    """Return `top_preserved` from counts."""
+    top = [item for item, _ in sorted(before.items(), key=lambda pair: (-pair[1], str(pair[0])))[:n]]
+    if not top:
+        return float("nan")
+    edge = sorted(after.values(), reverse=True)[:n][-1] if after else 1
+    return sum(after[item] >= max(edge, 1) for item in top) / len(top)
+
+
+def retention(
+    original: Histories, released: Histories, marketing: Mapping[str, Mapping[str, float]] | None = None
+) -> dict[str, float]:
+    """Return in percent what is left of distinct terms, log size, users, and of the value to advertisers.
+
+    A log is a mapping from user to queries, or a sequence of histories. `marketing` maps a term to
+    its `bid`, `impressions` and `clicks`; values are weighted by how often the term occurs.
+
+    >>> retention({"u": ["red shoes"], "v": ["shoes"]}, {"u": ["shoes"], "v": ["shoes"]})
+    {'distinct_terms': 50.0, 'log_size': 66.66666666666667, 'users': 100.0}
+    """
+    return retention_of(_profile(original), _profile(released), marketing)
+
+
+def _profile(histories: Histories) -> tuple[Counter[str], int]:
+    """Return a log's terms with their counts, and the number of its users who have any."""
+    lists = list(histories.values() if isinstance(histories, Mapping) else histories)
+    queries = pl.Series([query for history in lists for query in history], dtype=pl.String)
+    user = pl.Series([place for place, history in enumerate(lists) for _ in history], dtype=pl.Int64)
+    words = word_lists(queries)
+    counts: Counter[Any] = counted(words.explode().drop_nulls())
+    return counts, user.filter(words.list.len() > 0).n_unique()
+
+
+def retention_of(
+    before: tuple[Counter[str], int],
+    after: tuple[Counter[str], int],
+    marketing: Mapping[str, Mapping[str, float]] | None = None,
+) -> dict[str, float]:
+    """Return `retention` from counts of terms and users."""
+    shares = {
+        "distinct_terms": _percent(len(after[0]), len(before[0])),
+        "log_size": _percent(after[0].total(), before[0].total()),
+        "users": _percent(after[1], before[1]),
+    }
+    if marketing is not None:
+        for value in _VALUES:
+            shares[value] = _percent(_worth(after[0], marketing, value), _worth(before[0], marketing, value))
+    return shares
+
+
+def _worth(counts: Counter[str], marketing: Mapping[str, Mapping[str, float]], value: str) -> float:
+    return sum(count * _value(marketing[term], value) for term, count in counts.items() if term in marketing)
+
+
+def _value(row: Mapping[str, float], value: str) -> float:
+    if value == "revenue":
+        return (row.get("bid") or 0.0) * (row.get("clicks") or 0.0)
+    return row.get(value) or 0.0
+
+
+def _percent(part: float, whole: float) -> float:
+    return 100.0 * part / whole if whole else float("nan")
+
+
+class ReleaseRate(Measure):
+    """The share of records that were released."""
+
+    name, help = "release_rate", "share of the original's records that were released"
+    unit, kind = Unit.SHARE, Kind.USE
+
+    def __call__(self, pair: LogPair) -> float:
+        """Compare the numbers of rows."""
+        return pair.released.height / pair.original.height if pair.original.height else float("nan")
+
+
+class TopPreserved(Measure):
+    """The share of the most frequent queries, words and categories that are still the most frequent."""
+
+    name, help = "top_preserved", "share of the 10 and 100 most frequent queries, words and categories kept"
+    unit, kind = Unit.SHARE, Kind.USE
+
+    def __call__(self, pair: LogPair) -> dict[str, Any]:
+        """Compare the tops of both logs."""
+        found: dict[str, Any] = {}
+        for what, column, split in (
+            ("queries", "query", None),
+            ("words", "query", words_of),
+            ("categories", "category", None),
+        ):
+            try:
+                before, after = (counted(split(side) if split else side) for side in pair.both(column))
+            except NotApplicable:
+                continue
+            found |= {f"{what}_{n}": top_preserved_counts(before, after, n) for n in (10, 100)}
+        if not found:
+            raise NotApplicable("the release has neither queries nor categories")
+        return found
+
+
+class Retention(Measure):
+    """What is left of terms, log size, users and value to advertisers, in percent."""
+
+    name, help = (
+        "retention",
+        "percent of distinct terms, log size, users (and bid, clicks, impressions, revenue) kept",
+    )
+    unit, kind = Unit.PERCENT, Kind.USE
+    headline = "log_size"
+
+    def __call__(self, pair: LogPair) -> dict[str, float]:
+        """Compare counts of terms and users."""
+        before, after = ((counted(words_of(side)), 0) for side in pair.both("query"))
+        shares = retention_of(before, after, pair.marketing)  # type: ignore[arg-type]
+        shares["users"] = self._users(pair)
+        return shares
+
+    @staticmethod
+    def _users(pair: LogPair) -> float:
+        """Return the percentage of users with a released record: several labels can be of one user."""
+        before = pair.original["user"].drop_nulls().unique()
+        if pair.truth is not None:
+            after = pair.of_truth("original_user")
+        elif "user" in pair.released.columns:
+            after = pair.released["user"]
+        else:
+            return float("nan")
+        kept = int(after.drop_nulls().unique().is_in(before.implode()).sum())
+        fresh = pair.truth is None and not kept
+        return float("nan") if fresh or not before.len() else 100.0 * kept / before.len()
+
+
+def _level_one(categories: pl.Series) -> pl.Series:
+    return categories.str.split("/").list.first()
+
+
+class JensenShannon(Measure):
+    """How far the release's mixture of topics and of queries is from the original's."""
+
+    name, help = (
+        "jensen_shannon",
+        "divergence (base 2, 0 to 1) of the whole log's topics, categories and queries",
+    )
+    unit, kind = Unit.SHARE, Kind.LOSS
+    headline = "queries"
+
+    def __call__(self, pair: LogPair) -> dict[str, float]:
+        """Compare the distributions over level-1 topics, whole categories, and queries."""
+        found = {"queries": self._of(*pair.both("query"))}
+        try:
+            before, after = pair.both("category")
+        except NotApplicable:
+            return found
+        found["categories"] = self._of(before, after)
+        found["topics"] = self._of(_level_one(before), _level_one(after))
+        return found
+
+    @staticmethod
+    def _of(before: pl.Series, after: pl.Series) -> float:
+        p, q = counted(before), counted(after)
+        every = list(p | q)
+        return jensen_shannon([p[item] for item in every], [q[item] for item in every])
+
+
+class TreeEmd(Measure):
+    """How far categories moved on the tree, as a share of the farthest they could have moved."""
+
+    name, help = (
+        "tree_emd",
+        "exact earth mover's distance of the whole log's categories, and as a share of the largest",
+    )
+    unit, kind = Unit.SHARE, Kind.LOSS
+    headline = "share_of_largest"
+
+    def __call__(self, pair: LogPair) -> dict[str, float]:
+        """Compare the distributions over categories."""
+        before, after = (counted(side) for side in pair.both("category"))
+        distance = tree_emd(before, after)  # type: ignore[arg-type]
+        largest = largest_tree_emd([str(path) for path in before | after])
+        return {"distance": distance, "share_of_largest": distance / largest if largest else 0.0}
