@@ -1,4 +1,1 @@
-"""What people read: documents made of findings and certificates, as one page of HTML or as Markdown.
-
-`document` says what a page holds, `as_html` and `as_markdown` write it, `html` has the pieces of a page.
-"""
+"""Render results for readers: pages, charts, tables and terminal text. Nothing is decided here."""

@@ -1,23 +1,27 @@
-"""Compares two certificates: what got weaker, what got stronger, and what changed but cannot be ranked."""
+"""Compare two certificates: what is weaker, what is stronger, and what changed but cannot be ranked."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from querycloak import certificate, ledger
+from querycloak.attacks.finding import Finding
 from querycloak.certificate import Certificate
 from querycloak.errors import UsageError
-from querycloak.report import evidence, strength
-from querycloak.report.document import shown
-from querycloak.shown import percent
+from querycloak.registry import METHODS
+from querycloak.report import evidence
+from querycloak.report.numbers import percent, printable
+from querycloak.settings import compare_strength, setting
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e-?\d+)?")
-#: Where each verdict of an audit stands; between those in the middle nobody can choose.
+#: How facts such as ε are ranked.
+_SMALLER = setting(kind=float, stronger="smaller", help="")
+#: The rank of each verdict of an audit; the two in the middle are equal.
 _AUDIT = {"broken": 0, "not checkable": 1, "not applicable": 1, "kept": 2}
 
 
@@ -32,7 +36,7 @@ class Change:
     note: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        """Give plain values."""
+        """Return plain values."""
         return {
             "about": self.about,
             "what": self.what,
@@ -44,7 +48,7 @@ class Change:
 
 @dataclass
 class Difference:
-    """Three lists of changes, the number of things that are the same, and how the releases hang together."""
+    """Three lists of changes, the number of equal values, and how the releases are related."""
 
     weaker: list[Change] = field(default_factory=list)
     stronger: list[Change] = field(default_factory=list)
@@ -54,23 +58,25 @@ class Difference:
 
     @property
     def not_weaker(self) -> bool:
-        """Say whether nothing that can be ranked got weaker."""
+        """Whether nothing that can be ranked is weaker."""
         return not self.weaker
 
     def note(self, verdict: str, about: str, what: str, before: Any, after: Any, note: str = "") -> None:
-        """Put a change on the list of its verdict: `weaker`, `stronger` or `changed`."""
+        """Add a change to the list of its verdict: `weaker`, `stronger` or `changed`."""
         lists = {"weaker": self.weaker, "stronger": self.stronger, "changed": self.changed}
-        lists[verdict].append(Change(shown(about), shown(what), shown(before), shown(after), note))
+        lists[verdict].append(
+            Change(printable(about), printable(what), printable(before), printable(after), note)
+        )
 
     def compare(self, verdict: str, about: str, what: str, before: Any, after: Any) -> None:
-        """Note a change if there is one."""
+        """Add a change if two values differ."""
         if before == after:
             self.same += 1
         else:
             self.note(verdict, about, what, before, after)
 
     def as_dict(self) -> dict[str, Any]:
-        """Give plain values, for `--json`."""
+        """Return plain values, for `--json`."""
         lists = {
             name: [c.as_dict() for c in getattr(self, name)] for name in ("weaker", "stronger", "changed")
         }
@@ -92,7 +98,8 @@ def diff_files(
     old, new = read(before), read(after)
     if findings:
         first, second = findings
-        old["findings"], new["findings"] = evidence.findings_of(first), evidence.findings_of(second)
+        for document, path in ((old, first), (new, second)):
+            document["findings"] = [one.as_dict() for one in evidence.findings_of(path)]
     return diff(old, new, state)
 
 
@@ -124,7 +131,7 @@ def _compare_release(before: Certificate, after: Certificate, found: Difference)
 
 
 def _compare_kept(old: Any, new: Any, found: Difference) -> None:
-    """See which columns pass through as they are (`--keep`): each more is one that nothing protects."""
+    """Compare the columns that pass through unprotected (`--keep`)."""
     was, now = (set(map(str, kept)) if isinstance(kept, list) else set() for kept in (old, new))
     verdict = "weaker" if now - was else "stronger"
     found.compare(verdict, "release", "columns kept as they are", sorted(was), sorted(now))
@@ -153,7 +160,7 @@ def _compare_methods(before: Certificate, after: Certificate, found: Difference)
 
 
 def _numbered(parts: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Give the methods by name; a method that runs twice has a number."""
+    """Return the methods by name; a second use of a method has a number."""
     return dict(zip(_counted([str(part["method"]) for part in parts]), parts, strict=True))
 
 
@@ -169,12 +176,25 @@ def _note_unkept(name: str, part: Mapping[str, Any], found: Difference) -> None:
         found.note("weaker", name, "audit", None, "broken", "the audit of the new promise is broken")
 
 
+def _strength(method: str, setting: str, before: Any, after: Any) -> str:
+    """Return whether a changed setting protects more, by its declaration; `changed` if that is not here."""
+    if method not in METHODS.names():
+        return "changed"
+    declared = {f.name: f for f in fields(METHODS.get(method).Settings)}
+    return compare_strength(declared[setting], before, after) if setting in declared else "changed"
+
+
+def _strength_of_fact(name: str, before: Any, after: Any) -> str:
+    """Return whether a method states a smaller ε or δ than before."""
+    return compare_strength(_SMALLER, before, after) if name in ("epsilon", "delta") else "changed"
+
+
 def _compare_method(name: str, old: Mapping[str, Any], new: Mapping[str, Any], found: Difference) -> None:
     method = str(new["method"])
     for key, was, now in _pairs(old["settings"], new["settings"]):
-        found.compare(strength.of_setting(method, key, was, now), name, key, was, now)
+        found.compare(_strength(method, key, was, now), name, key, was, now)
     for key, was, now in _pairs(_facts(old), _facts(new)):
-        found.compare(strength.of_fact(key, was, now), name, f"stated {key}", was, now)
+        found.compare(_strength_of_fact(key, was, now), name, f"stated {key}", was, now)
     if _pattern(old["promise"]) != _pattern(new["promise"]):
         found.note("changed", name, "promise in words", old["promise"], new["promise"])
     limits = [set(one["does_not_protect_against"]) for one in (old, new)]
@@ -187,7 +207,7 @@ def _compare_method(name: str, old: Mapping[str, Any], new: Mapping[str, Any], f
 
 
 def _facts(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what a method stated beyond its settings."""
+    """Return what a method stated beyond its settings."""
     return {key: fact for key, fact in part.get("facts", {}).items() if part["settings"].get(key) != fact}
 
 
@@ -197,7 +217,7 @@ def _pairs(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str
 
 
 def _pattern(text: str) -> str:
-    """Give a text without its numbers: `at least 5 people` and `at least 10 people` are one sentence."""
+    """Return a text without its numbers: `at least 5 people` and `at least 10 people` are one sentence."""
     return _NUMBER.sub("#", text)
 
 
@@ -230,28 +250,28 @@ def _compare_findings(old: Sequence[Any], new: Sequence[Any], found: Difference)
         else:
             found.note("changed", key, "attack", evidence.in_words(one), None, "not run any more")
     for key in (key for key in now if key not in was):
-        verdict = "weaker" if now[key]["holds"] is False else "changed"
+        verdict = "weaker" if now[key].holds is False else "changed"
         found.note(verdict, key, "attack", None, evidence.in_words(now[key]), "not run before")
 
 
-def _by_attack(findings: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Give findings by name; an attack that ran twice has a number."""
-    names = [f"{shown(f['attack'])} ({shown(f['game'])}, by {shown(f['unit'])})" for f in findings]
+def _by_attack(findings: Sequence[Finding]) -> dict[str, Finding]:
+    """Return findings by name; a second run of an attack has a number."""
+    names = [f"{printable(f.attack)} ({printable(f.game)}, by {printable(f.unit)})" for f in findings]
     return dict(zip(_counted(names), findings, strict=True))
 
 
-def _compare_finding(key: str, old: Mapping[str, Any], new: Mapping[str, Any], found: Difference) -> None:
+def _compare_finding(key: str, old: Finding, new: Finding, found: Difference) -> None:
     """Rank two measurements only if their intervals do not overlap: the rest may be chance."""
     words = evidence.in_words(old), evidence.in_words(new)
-    if old["holds"] is True and new["holds"] is False:
-        found.note("weaker", key, "bound", percent(old["bound"]), percent(new["bound"]), "now beaten")
-    if old["holds"] is False and new["holds"] is True:
-        found.note("stronger", key, "bound", percent(old["bound"]), percent(new["bound"]), "no longer beaten")
-    if old["low"] is None or new["low"] is None:
+    if old.holds is True and new.holds is False:
+        found.note("weaker", key, "bound", percent(old.bound), percent(new.bound), "now beaten")
+    if old.holds is False and new.holds is True:
+        found.note("stronger", key, "bound", percent(old.bound), percent(new.bound), "no longer beaten")
+    if old.share is None or new.share is None:
         found.compare("changed", key, "success", *words)
-    elif old["game"] != "control" and new["low"] > old["high"]:
+    elif old.game != "control" and new.share.low > old.share.high:
         found.note("weaker", key, "success", *words, "the intervals do not overlap")
-    elif old["game"] != "control" and new["high"] < old["low"]:
+    elif old.game != "control" and new.share.high < old.share.low:
         found.note("stronger", key, "success", *words, "the intervals do not overlap")
     elif words[0] == words[1]:
         found.same += 1
@@ -260,7 +280,7 @@ def _compare_finding(key: str, old: Mapping[str, Any], new: Mapping[str, Any], f
 
 
 def _relate(before: Certificate, after: Certificate, state: Path | None, found: Difference) -> None:
-    """Say how the two releases hang together: one source, one chain, one file."""
+    """Describe how the two releases are related: one source, one chain, one file."""
     if before["release"]["sha256"] == after["release"]["sha256"]:
         found.relation.append("both certificates are about the same file")
     sources = [one["release"]["source"] for one in (before, after)]
@@ -269,7 +289,7 @@ def _relate(before: Certificate, after: Certificate, state: Path | None, found: 
     elif sources[0] != sources[1]:
         found.relation.append("they name different sources")
     else:
-        found.relation.append("they are releases of one source: whoever has both can join them")
+        found.relation.append("they are releases of one source: a holder of both can join them")
         _relate_entries(before["ledger"], after["ledger"], found)
     _look_up(before, after, state, found)
 
@@ -292,7 +312,7 @@ def _relate_entries(old: Any, new: Any, found: Difference) -> None:
 
 
 def _look_up(before: Certificate, after: Certificate, state: Path | None, found: Difference) -> None:
-    """Look for both heads in the ledger; only a ledger that was named can speak against a certificate."""
+    """Look for both heads in the ledger; only a ledger that was given can contradict a certificate."""
     folder = state or ledger.default_state()
     if not (folder / "ledger.jsonl").is_file():
         if state is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from querycloak.report.comparison import Comparison
-from querycloak.report.comparison.result import FORMAT, candidate
+from querycloak.compare.result import FORMAT, Comparison, VariedSetting, combine_runs
+from querycloak.knowledge import Knowledge
+from querycloak.protector import Labels
 
 HOSTILE = "<img src=x onerror=alert(1)> & | `k=3`"
 OVERLAP = "link-overlap on=<terms>"
@@ -84,13 +85,13 @@ def made(
     method = line.split()[0].strip("<>b") or "evil"
     about = {
         "name": name,
-        "line": line,
+        "series": line,
         "methods": [method],
         "settings": {method: settings or {"k": value}},
-        "along": None if value is None else {"setting": "k", "value": value},
+        "varied": None if value is None else VariedSetting("k", value),
     }
     if failed:
-        return candidate(about, [{"failed": failed}], ATTACKS)
+        return combine_runs(about, [{"failed": failed}])
     runs = []
     for run in range(repeats):
         nothing = "there is nothing to link"
@@ -104,6 +105,9 @@ def made(
         }
         for one in found.values():
             one["not_applicable"] = one["not_applicable"] if one["success"] is None else None
+            one["labels"] = (Labels.GROUP if labels == "mixed" else Labels.OWN).value
+            known = Knowledge.HISTORIES if one["game"] == "identification" else Knowledge.RELEASE
+            one["knowledge"] = known.value
         numbers = {"terms_kept": {"not_applicable": "counts only"}} if labels == "table" else measures(**kept)
         runs.append(
             {
@@ -119,10 +123,10 @@ def made(
                 "peak_mb": 321,
             }
         )  # fmt: skip
-    return candidate(about, runs, ATTACKS)
+    return combine_runs(about, runs)
 
 
-def comparison(*candidates, sampled=True, halves=(), preset="quick", not_run=()):
+def comparison(*candidates, sampled=True, preset="quick", not_run=()):
     log = {
         "records": 5000,
         "people": 200,
@@ -145,15 +149,12 @@ def comparison(*candidates, sampled=True, halves=(), preset="quick", not_run=())
     }
     plan = {"attacks": ATTACKS, "measures": [{"name": "terms_kept", "help": "words"}]}
     absent = [{"method": name, "why": "it was not asked for"} for name in not_run]
-    found = {"candidates": list(candidates), "half_the_people": list(halves), "not_run": absent}
-    return Comparison(data | plan | found)
+    found = {"candidates": [one.as_dict() for one in candidates], "not_run": absent}
+    return Comparison.from_dict(data | plan | found)
 
 
 def usual():
     """All kinds of candidates at once."""
-    half = made(
-        "cohort k=10", "cohort", release=0.12, knowing=0.35, bound=0.1, value=10, terms=0.88, repeats=1
-    )
     return comparison(
         made("swap k=5", "swap", release=0.55, knowing=0.8, bound=0.2, value=5, terms=0.99,
              leaves=("5 accounts of one attacker", "what a query says")),
@@ -165,6 +166,5 @@ def usual():
              settings={"k": 3, "phrases": "</script><script>alert(1)</script>"}),
         made("dp-histogram epsilon=1", "dp-histogram", labels="table", value=1, terms=0),
         made("km k=2", "km", failed="stopped after <5> seconds", value=2),
-        halves=[half],
         not_run=["rules"],
     )  # fmt: skip

@@ -3,31 +3,64 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from querycloak import certificate as certificates
 from querycloak.errors import DataError, UsageError
-from querycloak.report import as_html, as_markdown, as_text, evidence, risk
+from querycloak.protector import Labels
+from querycloak.report import evidence, risk
 from querycloak.report.assessment import DISCLAIMER, assess_files, assessment
+from querycloak.report.render import page
 from tests.unit.report.made import certificate, finding, method
-from tests.unit.report.test_html import NASTY, Reader
+from tests.unit.report.test_render import NASTY, Reader
+
+
+def plain(made):
+    """What a reader sees of the page."""
+    return " ".join(" ".join(Reader(page(made)).data).split())
+
 
 SINGLING_OUT, LINKABILITY, INFERENCE = risk.TESTS
 
 
-def rated(test, *findings):
-    found = risk.assess(test, evidence.checked(list(findings)))
+def rated(test, *findings, labels="mixed"):
+    meant = Labels.GROUP if labels == "mixed" else Labels.OWN
+    given = [replace(one, labels=meant) for one in evidence.checked(list(findings))]
+    found = risk.assess(test, given, labels)
     return found.level, found.exposure
 
 
-def test_the_three_games_are_the_three_tests():
+def test_the_games_answer_the_three_tests():
     pairs = [(test.name, test.game) for test in risk.TESTS]
     assert pairs == [
-        ("Singling out", "attribution"),
+        ("Singling out", "attribution, identification"),
         ("Linkability", "linkage"),
-        ("Inference", "identification"),
+        ("Inference", "inference"),
     ]
+
+
+def test_a_guessed_concept_is_an_inference_and_singles_nobody_out():
+    guessed = finding("bayes-concept", "inference", "concept", success=0.35)
+    assert rated(SINGLING_OUT, guessed) == ("unknown", None)
+    assert rated(INFERENCE, guessed) == ("high", 0.37)
+
+
+def test_a_label_that_is_found_singles_out():
+    found = finding("link-overlap", "identification", "user", success=0.5)
+    assert rated(SINGLING_OUT, found, labels="one person each") == ("high", 0.52)
+    assert rated(INFERENCE, found)[0] == "unknown"
+
+
+def test_labels_of_one_person_each_are_open_by_design_and_not_unknown():
+    made = finding(success=0.01)  # attribution is no question here: a label shows what belongs together
+    assert rated(SINGLING_OUT, made, labels="one person each") == ("high", None)
+    assert rated(LINKABILITY, labels="one person each") == ("high", None)
+    assert rated(INFERENCE, labels="one person each") == ("unknown", None)
+    text = plain(assessment(certificate(method("rules"))))
+    assert "open by design: a label is one person's" in text
+    assert "open by design: a label" not in plain(assessment(certificate()))
 
 
 def test_risk_follows_the_stated_rule():
@@ -57,15 +90,17 @@ def test_other_games_controls_and_attacks_that_did_not_run_do_not_count():
 def test_the_page_says_all_that_it_has_to():
     made = assessment(
         certificate(method("cohort", k=5, promise="at least 5 users", limits=["sessions"]), method("rules")),
-        [finding(success=0.3, bound=0.2), finding("lame", success=None, not_applicable="no category")],
+        evidence.checked(
+            [finding(success=0.3, bound=0.2), finding("lame", success=None, not_applicable="no category")]
+        ),
         {"retention": {"terms": 0.5}, "tree_emd": {"not_applicable": "no category"}},
     )
-    text = as_text.render(made)
+    text = plain(made)
     for said in (
         DISCLAIMER,
         "users of a cohort",  # what a setting does, from its declaration
         "at least 5 users",
-        "cohort does not protect against:\n  - sessions",
+        "cohort does not protect against: sessions",
         "link-repeat 30.0 % 28.0 % … 32.0 % 20.0 % beaten",
         "Not measured. Nothing is known about linkability.",
         "lame: no category",
@@ -76,7 +111,7 @@ def test_the_page_says_all_that_it_has_to():
         "the private part of the certificate",
         "Decision and signature",
     ):
-        assert " ".join(said.split()) in " ".join(text.split())
+        assert said in text
     assert text.count(DISCLAIMER) == 2
     for rule in risk.RULE:
         assert rule in text
@@ -84,18 +119,18 @@ def test_the_page_says_all_that_it_has_to():
 
 def test_what_must_not_be_published_says_so_at_the_top():
     made = assessment(certificate(publishable=False, secret="seed"))
-    assert "Do not publish" in as_text.render(made).partition("\n\n")[0]
+    assert "Do not publish" in plain(made).partition("1. Description")[0]
     broken = certificate(method(audit="broken"))
     broken["audit"] = "broken"
-    assert "broken promise" in as_text.render(assessment(broken)).partition("\n\n")[0]
-    assert "Do not publish" not in as_text.render(assessment(certificate()))
+    assert "broken promise" in plain(assessment(broken)).partition("1. Description")[0]
+    assert "Do not publish" not in plain(assessment(certificate()))
 
 
 def test_earlier_releases_and_what_is_absent_are_told():
     place = {"head": "ab" * 32, "entry": 3, "earlier_releases_of_source": 2}
-    text = as_text.render(assessment(certificate(ledger=place)))
+    text = plain(assessment(certificate(ledger=place)))
     assert "after 2 earlier releases of the source" in text
-    assert "whoever has several can join them" in text
+    assert "a holder of several can join them" in text
     assert "findings of attacks: give them with" in text
 
 
@@ -112,13 +147,13 @@ def hostile():
 
 
 def test_nothing_in_a_certificate_becomes_part_of_the_page():
-    found = Reader(as_html.render(hostile()))
+    found = Reader(page(hostile()))
     names = {name for name, _ in found.tags}
     assert "script" not in names
     assert not {"img", "iframe", "object", "link", "form"} & names
     assert all(not key.startswith("on") for _, attrs in found.tags for key in attrs)
     assert [a["href"] for name, a in found.tags if name == "a"] == ["#content"]
-    assert "<script>" not in as_markdown.render(hostile())
+    assert "<script>" not in hostile()
 
 
 def test_files_in_and_out(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import pytest
 
@@ -10,8 +11,8 @@ from querycloak import certificate as certificates
 from querycloak.errors import DataError, UsageError
 from querycloak.ledger import Ledger
 from querycloak.registry import METHODS
-from querycloak.report import strength
 from querycloak.report.certificate_diff import diff, diff_files
+from querycloak.settings import _strength
 from tests.unit.report.made import certificate, checks, finding, method
 
 
@@ -59,14 +60,16 @@ def test_a_setting_that_protects_less_is_weaker_and_the_other_way_round_stronger
     assert (worse.not_weaker, better.not_weaker) == (False, True)
 
 
-def test_every_ranked_setting_exists():
-    for name, ranked in strength._IN_METHOD.items():
-        declared = {one["name"]: one for one in METHODS.get(name).Settings.declarations()}
-        assert ranked.keys() <= declared.keys(), name
-        for setting in ranked:
-            choices = declared[setting]["choices"] or [declared[setting]["default"]]
-            ranks = [ranked[setting](choice) for choice in choices]
-            assert None not in ranks, (name, setting)
+def test_every_choice_of_a_ranked_setting_is_ranked():
+    for name in METHODS.names():
+        for f in fields(METHODS.get(name).Settings):
+            if f.metadata["stronger"]:
+                choices = f.metadata["choices"] or (
+                    [True, False] if f.metadata["kind"] is bool else [f.default]
+                )
+                ranks = [_strength(f, choice) for choice in choices]
+                assert None not in ranks, (name, f.name)
+                assert len(set(ranks)) == len(ranks), (name, f.name)
 
 
 @pytest.mark.parametrize("value", [None, "5", [5], {"k": 5}, True, float("nan")])

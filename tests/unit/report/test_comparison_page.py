@@ -9,6 +9,7 @@ from tests.unit.report.comparisons import HOSTILE, usual
 
 pytestmark = [pytest.mark.browser, pytest.mark.report]
 pytest.importorskip("plotly")
+pytest.importorskip("matplotlib")
 
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 MARKERS = "#plot .scatterlayer .point.plotly-customdata"
@@ -18,10 +19,10 @@ SHOWN = f"[...document.querySelectorAll('{ROWS}')].map((row) => row.dataset.name
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    from querycloak.report.comparison.page import html
+    from querycloak.report.comparison.files import page
 
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(html(usual()), "utf-8")
+    path.write_text(page(usual()), "utf-8")
     return path
 
 
@@ -69,6 +70,7 @@ def no_sideways(tab):
 def keep(tab, name):
     """Keep a picture of the screen, and see that it is not blank: a blank one packs into next to nothing."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    tab.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert len(tab.screenshot(path=SCREENSHOTS / f"comparison-{name}.png")) > 20_000
 
 
@@ -93,7 +95,7 @@ def test_axes_and_attackers_change_the_picture_and_its_titles(tab):
     assert "sees only the release" in up.text_content()
     assert tab.locator("#who").input_value() == "release"
     assert drawn(tab) == 4
-    assert "Not in this picture" in tab.locator("#picture-note").text_content()
+    assert "Not in this chart" in tab.locator("#picture-note").text_content()
     assert "<b>evil</b>" in tab.locator("#picture-note").text_content()
     tab.locator("#attacker").select_option("attack:link-pairs")
     assert "pairs of records (square-root scale)" in up.text_content()

@@ -11,14 +11,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from querycloak.errors import MissingExtra
-from querycloak.report.comparison import Comparison
-from querycloak.report.comparison.axes import AXES, USES, kept
-from querycloak.report.comparison.figures import kept_text, percent, with_interval
-from querycloak.report.comparison.frontier import frontier, looks
-from querycloak.report.comparison.linked import why_not_linked
-from querycloak.report.comparison.static import svg
-from querycloak.report.comparison.tables import COLUMNS, csv_text, markdown
+from querycloak.compare.result import Comparison
+from querycloak.measures.base import ALL_USES, USES
+from querycloak.report.comparison.chart import chart_data, look, svg
+from querycloak.report.comparison.csv_export import COLUMNS, csv_text
+from querycloak.report.comparison.files import markdown, page, write_all
+from querycloak.report.numbers import percent, with_interval, with_spread
 from tests.unit.report.comparisons import HOSTILE, comparison, made, usual
 
 
@@ -58,17 +56,15 @@ class Seen(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def page():
+def html():
     pytest.importorskip("plotly")
-    from querycloak.report.comparison.page import html
-
-    return html(usual())
+    return page(usual())
 
 
 @pytest.fixture(scope="module")
-def seen(page):
+def seen(html):
     found = Seen()
-    found.feed(page)
+    found.feed(html)
     return found
 
 
@@ -87,21 +83,21 @@ def number(candidate, kind, name):
 
 
 def test_csv_has_every_number_of_the_json():
-    read = Comparison(json.loads(usual().as_json()))
-    for one in read.worked:
-        for attacker, found in one["linked"].items():
-            row = number(one["name"], "linked", attacker)
-            assert row["value"] == ("" if found is None else repr(found["success"]))
-        for label, found in one["findings"].items():
-            row = number(one["name"], "attack", label)
-            assert row["value"] == ("" if found["success"] is None else repr(found["success"]))
-            assert row["bound"] == ("" if found["bound"] is None else repr(found["bound"]))
-            assert row["holds"] == ("" if found.get("holds") is None else str(found["holds"]))
-        for name, found in one["measures"].items():
-            assert number(one["name"], "measure", name)["value"] == (
-                "" if found["value"] is None else repr(found["value"])
+    read = Comparison.from_dict(json.loads(usual().as_json()))
+    for one in read.succeeded:
+        for attacker, found in one.linkage.items():
+            row = number(one.name, "linked", attacker)
+            assert row["value"] == ("" if found is None else repr(found.success))
+        for label, found in one.findings.items():
+            row = number(one.name, "attack", label)
+            assert row["value"] == ("" if found.success is None else repr(found.success))
+            assert row["bound"] == ("" if found.bound is None else repr(found.bound))
+            assert row["holds"] == ("" if found.holds is None else str(found.holds))
+        for name, found in one.measures.items():
+            assert number(one.name, "measure", name)["value"] == (
+                "" if found.value is None else repr(found.value)
             )
-        assert float(number(one["name"], "cost", "peak_mb")["value"]) == 321
+        assert float(number(one.name, "cost", "peak_mb")["value"]) == 321
 
 
 def test_csv_names_what_has_no_numbers():
@@ -113,19 +109,18 @@ def test_csv_names_what_has_no_numbers():
         ("km k=2", "failed"): "stopped after <5> seconds",
         ("rules", "not run"): "it was not asked for",
     }
-    assert number("cohort k=10", "half", "linked.release")["value"] == "0.12"
 
 
 @pytest.mark.report
 def test_the_table_of_the_page_has_the_numbers_of_the_csv(seen):
-    assert set(seen.rows) == {one["name"] for one in usual().candidates}
-    for one in usual().worked:
-        cells = seen.rows[one["name"]]
-        names = [("linked", "release"), ("linked", "knowing"), *(("kept", axis) for axis in AXES),
+    assert set(seen.rows) == {one.name for one in usual().candidates}
+    for one in usual().succeeded:
+        cells = seen.rows[one.name]
+        names = [("linked", "release"), ("linked", "knowing"), *(("kept", axis) for axis in ALL_USES),
                  ("cost", "protect_seconds"), ("cost", "peak_mb")]  # fmt: skip
         assert len(cells) == len(names)
         for (value, text), (kind, name) in zip(cells, names, strict=True):
-            row = number(one["name"], kind, name)
+            row = number(one.name, kind, name)
             assert (value or "") == row["value"]
             if kind != "cost":
                 assert text.replace("\xa0", " ").startswith(percent(float(value)) if value else "–")
@@ -134,25 +129,25 @@ def test_the_table_of_the_page_has_the_numbers_of_the_csv(seen):
 @pytest.mark.report
 def test_the_picture_has_the_numbers_of_the_csv(seen):
     points = {one["name"]: one for one in json.loads(seen.data["frontier-data"])["points"]}
-    for one in usual().worked:
-        for axis in AXES:
-            found, row = points[one["name"]]["x"][axis], number(one["name"], "kept", axis)
+    for one in usual().succeeded:
+        for axis in ALL_USES:
+            found, row = points[one.name]["x"][axis], number(one.name, "kept", axis)
             assert [repr(part) for part in found or []] == [
                 row[end] for end in ("value", "low", "high") if row[end]
             ]
         for attacker in ("release", "knowing", "any"):
-            found, row = points[one["name"]]["y"].get(attacker), number(one["name"], "linked", attacker)
+            found, row = points[one.name]["y"].get(attacker), number(one.name, "linked", attacker)
             assert ("" if found is None else repr(found["share"])) == row["value"]
-            assert row["note"] == (found["attack"] if found else why_not_linked(one))
+            assert row["note"] == (found["attack"] if found else one.why_not_linked)
 
 
 def test_markdown_has_a_row_for_each_candidate_with_the_same_numbers():
     text = markdown(usual())
-    for one in usual().worked:
-        shares = [with_interval(one["linked"]["release"]), with_interval(one["linked"]["knowing"])]
-        wanted = [*shares, *(kept_text(kept(one, axis)) for axis in USES)]
+    for one in usual().succeeded:
+        shares = [with_interval(found and found.share) for found in map(one.linked, ("release", "knowing"))]
+        wanted = [*shares, *(with_spread(one.kept(use)) for use in USES)]
         lines = [line for line in text.splitlines() if " | ".join(wanted) in line]
-        assert lines, one["name"]
+        assert lines, one.name
     assert r"km k=2: stopped after \<5\> seconds" in text
     assert "rules: it was not asked for" in text
     assert HOSTILE not in text
@@ -168,73 +163,82 @@ def test_a_small_share_is_not_written_as_none():
 
 
 @pytest.mark.report
-def test_nothing_of_the_comparison_becomes_code(page, seen):
+def test_nothing_of_the_comparison_becomes_code(html, seen):
     assert "img" not in seen.tags
-    assert "<b>evil" not in page
-    assert "alert(1)</script>" not in page
+    assert "<b>evil" not in html
+    assert "alert(1)</script>" not in html
     assert not [one for one in seen.attributes if one[1].startswith("on")]
     assert seen.tags.count("script") == 4  # two of values, two of ours
 
 
 @pytest.mark.report
-def test_the_page_names_no_other_place(page, seen):
+def test_the_page_names_no_other_place(html, seen):
     assert {name for name in ("link", "iframe", "base", "object", "form") if name in seen.tags} == set()
     addresses = [value for _, key, value in seen.attributes if key in ("src", "href", "action", "data")]
     assert all(address.startswith("#") for address in addresses)
-    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)[1]
     assert "default-src 'none'" in policy
 
 
 @pytest.mark.report
-def test_the_page_says_what_a_stranger_asks(page):
+def test_the_page_says_what_a_stranger_asks(html):
     for text in (
         "2,000 people", "Which setting should I use?", "What stands out", "Singling out", "Linkability",
         "Inference",
-        "k accounts of one attacker", "lower bound", "no legal claim", "95 % interval", "200 were drawn",
+        "k accounts of one attacker", "lower bound", "no legal claim", "95 % interval",
+        "a random sample of 200 people",
         "querycloak compare LOG --preset quick --sample 200 --repeats 2 --seed 7 -o DIR",
         "stopped after &lt;5&gt; seconds", "3 lines of the log could not be read",
     ):  # fmt: skip
-        assert text in page.replace("\xa0", " "), text
+        assert text in html.replace("\xa0", " "), text
 
 
 @pytest.mark.report
 def test_a_comparison_without_sample_preset_or_success_has_a_page_too():
-    from querycloak.report.comparison.page import html
-
-    found = html(comparison(made("km k=2", "km", failed="no", value=2), sampled=False, preset=None))
+    found = page(comparison(made("km k=2", "km", failed="no", value=2), sampled=False, preset=None))
     assert "-m km:k=2" in found
-    assert "Nothing was sampled" in found
+    assert "people, all there are" in found
     assert "None of those tried" in found
 
 
-def test_without_plotly_the_page_says_which_extra_it_needs(monkeypatch):
-    from querycloak.report.comparison.page import html
+@pytest.mark.parametrize("module", ["plotly.offline", "matplotlib.figure"])
+def test_without_the_extra_the_report_says_what_is_missing(monkeypatch, tmp_path, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    (tmp_path / "report.html").write_text("of an earlier run")
+    written, missing = write_all(usual(), tmp_path)
+    assert "report.html" not in written
+    assert not (tmp_path / "report.html").exists()
+    assert "`report`" in missing
 
-    monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    with pytest.raises(MissingExtra, match="report"):
-        html(usual())
 
-
-def test_the_still_picture_is_whole_and_escaped():
+@pytest.mark.report
+@pytest.mark.parametrize("attacker", ["any", "release", "knowing", "attack:link-pairs"])
+def test_the_static_chart_is_whole_and_escaped(attacker):
     import xml.etree.ElementTree as tree  # our own text, not a stranger's
 
-    for attacker in ("any", "release", "knowing", "attack:link-pairs"):
-        found = tree.fromstring(svg(usual(), "terms", attacker))
-        space = "{http://www.w3.org/2000/svg}"
-        shapes = [one for one in found.iter() if one.tag in (f"{space}circle", f"{space}polygon")]
-        points = [one for one in frontier(usual())["points"] if attacker in one["y"] and one["x"]["terms"]]
-        lines = {one["line"] for one in points}
-        assert len(shapes) == len(points) + len(lines)  # the key has one of each line
+    found = tree.fromstring(svg(usual(), "terms", attacker))
+    drawn = [one for one in found.iter() if one.get("id", "").startswith("series-")]
+    markers = [mark for one in drawn for mark in one.iter("{http://www.w3.org/2000/svg}use")]
+    points = [one for one in chart_data(usual())["points"] if attacker in one["y"] and one["x"]["terms"]]
+    assert len(markers) == len(points)
+    assert len(drawn) == len({one["line"] for one in points})
+
+
+@pytest.mark.report
+def test_a_static_chart_without_points_and_with_marks_of_mathematics():
     assert "No candidate has both numbers" in svg(comparison(made("t", "t", labels="table", terms=0)))
+    hostile = svg(comparison(made("$x^{", "$x^{<b>", knowing=0.1, terms=0.5)))
+    assert "$x^{&lt;b&gt;" in hostile
+    assert "<metadata" not in hostile
 
 
 def test_a_line_goes_along_its_setting_in_whatever_order_it_was_asked_for():
     asked = [made(f"cohort k={k}", "cohort", knowing=1 / k, value=k, terms=0.5) for k in (5, 100, 20)]
-    assert [one["label"] for one in frontier(comparison(*asked))["points"]] == ["k=5", "k=20", "k=100"]
+    assert [one["label"] for one in chart_data(comparison(*asked))["points"]] == ["k=5", "", "k=100"]
 
 
 def test_no_two_lines_look_alike():
-    seen = {(look["colour"], look["shape"]) for look in map(looks, range(64))}
+    seen = {(one["colour"], one["shape"]) for one in map(look, range(64))}
     assert len(seen) == 64
 
 

@@ -1,29 +1,169 @@
-"""The files that tell a comparison: a page to look at, and the same numbers for programs and for paper."""
+"""Run a comparison and write its files: the page, and the same numbers as Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
+import json
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final
 
+from querycloak.compare.gate import Gate
+from querycloak.compare.presets import make_plan
+from querycloak.compare.recommend import Proposal
+from querycloak.compare.result import Comparison
+from querycloak.compare.run import compare
+from querycloak.engines.source import Progress, ReadOptions, silent
 from querycloak.errors import MissingExtra
-from querycloak.report.comparison.result import Comparison
-from querycloak.report.comparison.tables import csv_text, markdown
+from querycloak.log import Log
+from querycloak.measures.base import ALL_USES, KEEP, USES
+from querycloak.report import render
+from querycloak.report.comparison import answers, chart, view
+from querycloak.report.comparison.csv_export import csv_text
+
+TITLE: Final = "Which protection keeps what, and what can still be linked"
+#: The stops of the page's slider in percent, and the first one.
+STOPS: Final = (0.5, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
+START: Final = STOPS.index(10)
 
 
-def write_all(comparison: Comparison, folder: Path) -> list[str]:
-    """Write all forms of a comparison; say which there are, the one to look at first."""
+@dataclass(frozen=True)
+class ComparisonReport:
+    """A comparison, the files of its report, and what did not pass the gate, if there was one.
+
+    `missing` is the reason why the page was not written.
+    """
+
+    comparison: Comparison
+    folder: Path
+    written: list[str]
+    seconds: float
+    faults: list[dict[str, str]] = field(default_factory=list)
+    missing: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, for `--json`."""
+        rest = {"written": self.written, "seconds": round(self.seconds, 1), "faults": self.faults}
+        return {"comparison": self.comparison.as_dict(), **rest}
+
+    def lines(self) -> list[str]:
+        """Return a summary in a few lines."""
+        lines = [*answers.summary(self.comparison), ""]
+        lines += [f"gate: {one['candidate']}: {one['why']}" for one in self.faults]
+        lines += [f"warning: report.html was not written: {self.missing}"] if self.missing else []
+        return [*lines, f"Done in {self.seconds:.0f} s. Look at {self.folder / self.written[0]}"]
+
+
+def compare_files(
+    log: str | Log,
+    output: Path,
+    *,
+    gate: Path | None = None,
+    progress: Progress = silent,
+    reading: ReadOptions | None = None,
+    **arguments: Any,
+) -> ComparisonReport:
+    """Run a comparison and write its report into a folder; `arguments` are those of `make_plan`."""
+    started = time.monotonic()
+    plan, limits = make_plan(**arguments), Gate.read(gate) if gate else None
+
+    def report(done: int, total: int, rest: float) -> None:
+        left = f"{rest / 60:.0f} min" if rest >= 90 else f"{rest:.0f} s"
+        progress(f"about {left} left", done, total)
+
+    found = compare(log, plan, output, reading=reading, progress=progress, report=report)
+    written, missing = write_all(found, output)
+    faults = limits.faults(found) if limits else []
+    return ComparisonReport(found, output, written, time.monotonic() - started, faults, missing)
+
+
+def write_all(comparison: Comparison, folder: Path) -> tuple[list[str], str | None]:
+    """Write all files of a report; return their names, and why there is no page if an extra is missing."""
     texts = {
         "comparison.md": markdown(comparison),
         "comparison.csv": csv_text(comparison),
         "comparison.json": comparison.as_json(),
     }
+    missing = None
     try:
-        from querycloak.report.comparison.page import html
-
-        texts = {"report.html": html(comparison), **texts}
-    except MissingExtra:
-        pass  # the tables are there without it
+        texts = {"report.html": page(comparison), **texts}
+    except MissingExtra as reason:
+        missing = f"{reason.message}; {reason.hint}" if reason.hint else reason.message
+        (folder / "report.html").unlink(missing_ok=True)  # one of an earlier run would show other numbers
     for name, text in texts.items():
-        unfinished = folder / f".{name}.unfinished"
-        unfinished.write_text(text, "utf-8")
-        unfinished.replace(folder / name)
-    return list(texts)
+        render.write_whole(folder / name, text.encode())
+    return list(texts), missing
+
+
+def write_proposal(proposal: Proposal, folder: Path) -> Path:
+    """Write the proposal as JSON, and the report of everything that was tried."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_all(proposal.searched, folder)
+    path = folder / "proposal.json"
+    path.write_text(json.dumps(proposal.as_dict(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return path
+
+
+def markdown(comparison: Comparison) -> str:
+    """Return the report as Markdown."""
+    return render.markdown(
+        "comparison.md.j2",
+        overview=view.overview(comparison),
+        answers=view.answer_tables(comparison, ("release", "knowing")),
+        stands_out=answers.stands_out(comparison),
+        uses=USES,
+        candidates=[view.candidate_texts(one) for one in comparison.succeeded],
+        games=view.GAMES,
+        verdicts=[
+            [row["name"], row["audit"], *(f"{verdict}: {text}" for verdict, text in row["games"])]
+            for row in view.verdict_rows(comparison)
+        ],
+        not_run=view.not_run(comparison),
+    )
+
+
+def page(comparison: Comparison) -> str:
+    """Return the report as one HTML file that loads nothing; without scripts it has a static chart."""
+    data = chart.chart_data(comparison)
+    return render.html(
+        "comparison.html.j2",
+        TITLE,
+        styles=[render.asset("comparison.css")],
+        scripts=[_plotly(), render.asset("comparison.js")],
+        comparison=comparison,
+        view=view,
+        answers=answers,
+        first=answers.choose(comparison, STOPS[START] / 100, chart.USE, chart.ATTACKER),
+        attacker=chart.ATTACKER,
+        use=chart.USE,
+        keep=KEEP,
+        all_uses=ALL_USES.values(),
+        stops=STOPS,
+        start=START,
+        chart=data,
+        picture=chart.svg(comparison),
+        steps=_steps(comparison),
+    )
+
+
+def _steps(comparison: Comparison) -> dict[str, Any]:
+    """Return every answer that the page's controls can ask for: each holds from its limit on."""
+    return {
+        attacker: {
+            use: [
+                [limit, one.headline, one.reason, one.more]
+                for limit, one in answers.steps(comparison, use, attacker)
+            ]
+            for use in KEEP
+        }
+        for attacker in answers.ATTACKER
+    }
+
+
+def _plotly() -> str:
+    """Return Plotly's script; an end tag within its strings is written so that it does not end the script."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise MissingExtra("report", "the page of a comparison") from None
+    return str(get_plotlyjs()).replace("</script", "<\\/script").replace("</SCRIPT", "<\\/SCRIPT")

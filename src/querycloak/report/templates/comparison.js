@@ -1,5 +1,4 @@
-// Brings the page of a comparison to life: the picture, the answer, sorting and seeking. All numbers and all
-// sentences are in the page already; nothing is computed here but where things stand on the screen.
+// The controls of a comparison's page: chart, answer, sorting and searching. All numbers and sentences are in the page.
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
@@ -40,12 +39,11 @@
     draw();
   }
 
-  // The picture
+  // The chart: Python gives points, traces and layout; here the chosen numbers are put into them.
 
   const chosen = () => new Set([...document.querySelectorAll("[data-line]:checked")].map((box) => Number(box.dataset.line)));
   const root = () => byId("scale").value === "root";
   const up = (share) => (root() ? Math.sqrt(Math.max(0, share)) : share);
-  const TICKS = { root: [0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1], even: [0, 0.2, 0.4, 0.6, 0.8, 1] };
 
   function theme(light) {
     if (light || !dark.matches) return { ink: "#1c2630", soft: "#4f5964", grid: "#e4e0d5", paper: "#ffffff", key: "colour" };
@@ -64,112 +62,63 @@
     return lines.join("<br>");
   }
 
-  // Gives each label a place where it covers no marker and no other label; where there is none, it is left out.
-  function places(points, box) {
-    const taken = points.map((p) => [p.left - 7, p.top - 7, p.left + 7, p.top + 7]);
-    const meets = (one, two) => one[0] < two[2] && two[0] < one[2] && one[1] < two[3] && two[1] < one[3];
-    const labels = points.map((p) => {
-      const wide = 7.2 * p.label.length + 6;
-      const spots = {
-        "middle right": [p.left + 8, p.top - 8, p.left + 8 + wide, p.top + 8],
-        "middle left": [p.left - 8 - wide, p.top - 8, p.left - 8, p.top + 8],
-        "top center": [p.left - wide / 2, p.top - 23, p.left + wide / 2, p.top - 8],
-        "bottom center": [p.left - wide / 2, p.top + 8, p.left + wide / 2, p.top + 23],
-      };
-      for (const [name, spot] of Object.entries(spots)) {
-        const inside = spot[0] > 0 && spot[2] < box.wide && spot[1] > 0 && spot[3] < box.high;
-        if (inside && !taken.some((other) => meets(spot, other))) {
-          taken.push(spot);
-          const [before, after] = [name === "middle right" ? "\u00a0" : "", name === "middle left" ? "\u00a0" : ""];
-          return { text: `${before}${safe(p.label)}${after}`, position: name };
-        }
-      }
-      return { text: "", position: "top center" };
-    });
-    return { labels, free: (spot) => !taken.some((other) => meets(spot, other)) };
-  }
-
-  // With a key of its own (and on white) for a picture that leaves the page, where the list of methods is not.
-  function figure(wide, high, saved) {
-    const [axis, attacker] = [byId("axis").value, byId("attacker").value];
-    const [colours, lines, small] = [theme(saved), chosen(), wide < 560];
-    const margin = { l: 60, r: saved ? 270 : small ? 14 : 30, t: small ? 58 : 50, b: 66 };
-    const shown = data.points.filter((p) => lines.has(p.line) && p.x[axis] && p.y[attacker]);
-    const least = Math.min(1, ...shown.map((p) => p.x[axis][1]));
-    const start = least > 0.5 ? Math.max(0, Math.floor(10 * least) / 10 - 0.1) : 0;
-    const rangeX = [start - 0.03 * (1 - start), 1 + (small ? 0.06 : 0.075) * (1 - start)];
-    const most = Math.max(0.02, limit(), ...shown.map((p) => Math.max(p.y[attacker].high, p.y[attacker].bound || 0)));
-    const top = up(Math.min(1, 1.12 * most)) + 0.03;
-    const rangeY = [-0.03 * top, top];
-    const box = { wide: wide - margin.l - margin.r, high: high - margin.t - margin.b };
-    const { labels: spots, free } = places(shown.map((p) => ({
-      label: p.label,
-      left: ((p.x[axis][0] - rangeX[0]) / (rangeX[1] - rangeX[0])) * box.wide,
-      top: (1 - (up(p.y[attacker].share) - rangeY[0]) / (rangeY[1] - rangeY[0])) * box.high,
-    })), box);
-    const traces = [];
-    data.lines.forEach((line, place) => {
-      const own = shown.map((p, at) => [p, spots[at]]).filter(([p]) => p.line === place);
-      if (own.length) traces.push(...drawn(line, own, { axis, attacker, colours, saved }));
-    });
-    const low = (1 - (up(limit()) - rangeY[0]) / (rangeY[1] - rangeY[0])) * box.high;
-    const steps = [...Array(16).keys()].map((step) => step / 16);
-    const where = steps.find((part) => free([part * box.wide - 4, low - 20, part * box.wide + 84, low + 2]));
-    return { traces, layout: layout({ where, start, axis, attacker, colours, margin, rangeX, rangeY, wide, high, small, saved }), shown };
-  }
-
-  function drawn(line, own, { axis, attacker, colours, saved }) {
-    const [xs, ys] = [own.map(([p]) => p.x[axis]), own.map(([p]) => p.y[attacker])];
+  function traces(line, points, axis, attacker, colours, saved) {
+    const [xs, ys] = [points.map((p) => p.x[axis]), points.map((p) => p.y[attacker])];
     const fits = ys.map((y) => y.high <= limit() + 1e-12);
     const colour = line[colours.key];
-    const bars = (values) => ({ type: "data", symmetric: false, color: colour, thickness: 1.4, width: 3, ...values });
-    const spread = xs.some((x) => x[2] > x[1]);
+    const bars = (above, below) => ({ type: "data", symmetric: false, color: colour, thickness: 1.4, width: 3, array: above, arrayminus: below });
     const main = {
-      type: "scatter", mode: "lines+markers+text", name: safe(line.name), showlegend: saved,
+      ...data.trace,
+      name: safe(line.name), showlegend: saved,
       x: xs.map((x) => x[0]), y: ys.map((y) => up(y.share)),
-      error_y: bars({ array: ys.map((y) => up(y.high) - up(y.share)), arrayminus: ys.map((y) => up(y.share) - up(y.low)) }),
-      text: own.map(([, spot]) => spot.text), textposition: own.map(([, spot]) => spot.position),
-      textfont: { color: colour, size: 12 },
-      line: { color: colour, width: 2 },
-      marker: { opacity: 1, color: fits.map((fit) => (fit ? colour : colours.paper)), symbol: line.shape, size: fits.map((fit) => (fit ? 12 : 10)), line: { color: colour, width: 2 } },
-      customdata: own.map(([p], at) => hover(p, xs[at], ys[at], fits[at])),
-      hovertemplate: "%{customdata}<extra></extra>",
+      error_x: bars(xs.map((x) => x[2] - x[0]), xs.map((x) => x[0] - x[1])),
+      error_y: bars(ys.map((y) => up(y.high) - up(y.share)), ys.map((y) => up(y.share) - up(y.low))),
+      text: points.map((p) => safe(p.label)), textfont: { ...data.trace.textfont, color: colour },
+      line: { ...data.trace.line, color: colour },
+      marker: { symbol: line.shape, opacity: 1, color: fits.map((fit) => (fit ? colour : colours.paper)), size: fits.map((fit) => (fit ? 12 : 10)), line: { color: colour, width: 2 } },
+      customdata: points.map((p, at) => hover(p, xs[at], ys[at], fits[at])),
     };
-    if (spread) main.error_x = bars({ array: xs.map((x) => x[2] - x[0]), arrayminus: xs.map((x) => x[0] - x[1]) });
-    const bounded = own.map((_, at) => at).filter((at) => ys[at].bound !== null);
-    if (!bounded.length) return [main];
-    const dashes = {
+    if (xs.every((x) => x[1] === x[2])) delete main.error_x;
+    const bounded = ys.map((_, at) => at).filter((at) => ys[at].bound !== null);
+    const bound = {
       type: "scatter", mode: "lines+markers", showlegend: false, hoverinfo: "skip",
       x: bounded.map((at) => xs[at][0]), y: bounded.map((at) => up(ys[at].bound)),
       line: { color: colour, width: 1.6, dash: "dash" },
       marker: { symbol: "line-ew", size: 16, color: colour, line: { color: colour, width: 2 } },
     };
-    return [dashes, main];
+    return bounded.length ? [bound, main] : [main];
   }
 
-  function layout(of) {
-    const ticks = TICKS[byId("scale").value];
-    const line = up(limit());
-    const step = of.start >= 0.5 ? 0.1 : of.small ? 0.25 : 0.2;
-    const across = [...Array(Math.round((1 - of.start) / step) + 1).keys()].map((count) => 1 - count * step);
-    const how = root() ? " (square-root scale)" : "";
-    const title = safe(titleOf(data.attackers, of.attacker));
-    return {
-      width: of.wide, height: of.high, margin: of.margin, showlegend: of.saved, dragmode: false, hovermode: "closest",
-      paper_bgcolor: of.colours.paper, plot_bgcolor: of.colours.paper,
-      font: { family: "system-ui, 'Segoe UI', 'Noto Sans', Helvetica, Arial, sans-serif", color: of.colours.ink, size: 13 },
-      hoverlabel: { align: "left", bgcolor: of.colours.paper, bordercolor: of.colours.soft, font: { color: of.colours.ink, size: 13 } },
-      title: { text: `<b>↑ ${of.small ? title.replace(/(.{18,34}) /, "$1<br>") : title}</b>${of.small ? "" : how}`, x: 0, xref: "container", xanchor: "left", pad: { l: 14, t: 14 }, y: 1, yref: "container", yanchor: "top", font: { size: of.small ? 13 : 15 } },
-      xaxis: { title: { text: `<b>${safe(titleOf(data.axes, of.axis))} →</b>`, font: { size: of.small ? 13 : 15 }, standoff: 12 }, range: of.rangeX, tickvals: across, ticktext: across.map((share) => `${Math.round(100 * share)} %`), gridcolor: of.colours.grid, zeroline: false, fixedrange: true },
-      yaxis: { range: of.rangeY, tickvals: ticks.map(up), ticktext: ticks.map((share) => `${100 * share} %`), gridcolor: of.colours.grid, zeroline: false, fixedrange: true },
-      shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: line, y1: line, line: { color: of.colours.soft, width: 1.5, dash: "dot" } }],
-      annotations: of.where === undefined ? [] : [{ xref: "paper", x: of.where, y: line, xanchor: "left", yanchor: "bottom", showarrow: false, text: `limit ${Number((100 * limit()).toFixed(1))} %`, font: { size: 12, color: of.colours.soft } }],
+  // A saved picture is white and has a key of its own: the list of methods is not in it.
+  function figure(wide, high, saved) {
+    const [axis, attacker, lines, colours] = [byId("axis").value, byId("attacker").value, chosen(), theme(saved)];
+    const shown = data.points.filter((p) => lines.has(p.line) && p.x[axis] && p.y[attacker]);
+    const made = data.lines.flatMap((line, place) => {
+      const own = shown.filter((p) => p.line === place);
+      return own.length ? traces(line, own, axis, attacker, colours, saved) : [];
+    });
+    const ticks = data.ticks[byId("scale").value];
+    const small = wide < 560;
+    const title = safe(titleOf(data.attackers, attacker));
+    const grid = { gridcolor: colours.grid };
+    const base = data.layout;
+    const layout = {
+      ...base,
+      width: wide, height: high, showlegend: saved, paper_bgcolor: colours.paper, plot_bgcolor: colours.paper,
+      font: { ...base.font, color: colours.ink },
+      hoverlabel: { ...base.hoverlabel, bgcolor: colours.paper, bordercolor: colours.soft, font: { ...base.hoverlabel.font, color: colours.ink } },
+      title: { ...base.title, text: `<b>↑ ${small ? title.replace(/(.{18,34}) /, "$1<br>") : title}</b>${root() && !small ? " (square-root scale)" : ""}`, font: { size: small ? 13 : 15 } },
+      xaxis: { ...base.xaxis, ...grid, title: { ...base.xaxis.title, text: `<b>${safe(titleOf(data.axes, axis))} →</b>`, font: { size: small ? 13 : 15 } } },
+      yaxis: { ...base.yaxis, ...grid, tickvals: ticks.map(up), ticktext: ticks.map((share) => `${Math.round(100 * share)} %`) },
+      shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: up(limit()), y1: up(limit()), line: { color: colours.soft, width: 1.5, dash: "dot" } }],
+      annotations: [{ xref: "paper", x: 1, y: up(limit()), xanchor: "right", yanchor: "bottom", showarrow: false, text: `limit ${Number((100 * limit()).toFixed(1))} %`, font: { size: 12, color: colours.soft } }],
     };
+    return { traces: made, layout, shown };
   }
 
   function draw() {
     const place = byId("plot");
-    if (!place.clientWidth) return; // on paper the still picture stands in its place
+    if (!place.clientWidth) return; // on paper the static chart stands in its place
     const made = figure(place.clientWidth, place.clientHeight, false);
     // Not `react`: it loses labels when it is called twice in a row.
     window.Plotly.newPlot(place, made.traces, made.layout, { displayModeBar: false, responsive: false, scrollZoom: false });
@@ -185,7 +134,7 @@
       return some ? p.name : data.lines[p.line].name;
     }));
     const absent = left.size
-      ? ` Not in this picture, for want of one of the two numbers (the table of all settings says why): ${[...left].join(", ")}.`
+      ? ` Not in this chart, for want of one of the two numbers (the table of all settings says why): ${[...left].join(", ")}.`
       : "";
     byId("picture-note").textContent =
       `Filled markers are within the limit even at the upper end of their interval (${fit} of ${shown.length}); hollow ones are above it.${absent}`;

@@ -8,19 +8,20 @@ import polars as pl
 import pytest
 
 import querycloak as qc
-from querycloak.engines.compare import prepare as preparing
-from querycloak.engines.compare.prepare import prepare
-from querycloak.engines.request import silent
+from querycloak.compare import sampling
+from querycloak.compare.sampling import draw_sample
+from querycloak.engines.source import silent
 from querycloak.errors import DataError
+from tests.support.logs import made_up
 
 
 @pytest.fixture(scope="module")
 def log():
-    return qc.generate(users=120, seed=4, categories=True)
+    return made_up(users=120, seed=4, categories=True)
 
 
 def made(log, path, **options):
-    about = prepare(log, path, progress=silent, **{"sample": 0, "seed": 1} | options)
+    about = draw_sample(log, path, progress=silent, **{"sample": 0, "seed": 1} | options)
     return about, pl.read_parquet(path)
 
 
@@ -44,13 +45,28 @@ def test_the_draw_is_the_same_in_pieces_and_another_with_another_seed(log, tmp_p
     path = tmp_path / "in.parquet"
     qc.write(log, str(path))
     whole = made(str(path), tmp_path / "a.parquet", sample=30)[1]
-    monkeypatch.setattr(preparing, "_PIECE", 50)
+    monkeypatch.setattr(sampling, "_PIECE", 50)
     assert made(str(path), tmp_path / "b.parquet", sample=30)[1].equals(whole)
     assert set(made(str(path), tmp_path / "c.parquet", sample=30, seed=2)[1]["user"]) != set(whole["user"])
 
 
+@pytest.mark.parametrize("sample", [0, 5, 60, 119])
+def test_the_work_is_linear_in_the_records_however_small_the_pieces(log, tmp_path, monkeypatch, sample):
+    path, seen = tmp_path / "in.parquet", []
+    qc.write(log, str(path))
+    restrict = sampling._UserDraw.restrict
+    monkeypatch.setattr(
+        sampling._UserDraw,
+        "restrict",
+        lambda self, frame: (seen.append(frame.height), restrict(self, frame))[1],
+    )
+    monkeypatch.setattr(sampling, "_PIECE", 20)
+    about, _ = made(str(path), tmp_path / "a.parquet", sample=sample)
+    assert about.of_records <= sum(seen) <= 4 * about.of_records
+
+
 def test_a_log_without_categories_gets_them(tmp_path):
-    about, frame = made(qc.generate(users=40, seed=4), tmp_path / "log.parquet")
+    about, frame = made(made_up(users=40, seed=4), tmp_path / "log.parquet")
     assert about.categories == "by `querycloak classify`"
     assert 0.9 < about.classified <= 1
     assert "category" in frame.columns

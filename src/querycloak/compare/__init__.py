@@ -1,0 +1,5 @@
+"""Compare protections on one log: plan, processes, typed results, decisions, gate, recommendation."""
+
+from querycloak.compare.result import CandidateResult, Comparison
+
+__all__ = ["CandidateResult", "Comparison"]

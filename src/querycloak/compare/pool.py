@@ -1,0 +1,160 @@
+"""A process pool with a time limit per job; a crashed job does not stop the others."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from querycloak.compare import worker
+from querycloak.compare.plan import Job
+from querycloak.environment import free_memory
+from querycloak.errors import MissingExtra
+from querycloak.keys import write_private
+from querycloak.registry import Additions, add_all, additions
+
+#: Memory of a process before it has read anything, and its growth per byte of the log's file.
+_BASE: Final = 400 << 20
+_GROWTH: Final = 40
+#: Seconds between two checks of the time limits.
+_INTERVAL: Final = 0.5
+FAULT: Final = "fault"
+TOO_SLOW: Final = "too-slow"
+#: Failures that another start may not meet: the machine, the installation or the program has changed.
+_TRY_AGAIN: Final = (FAULT, "memory", MissingExtra.code)
+#: Called after each job: how many are done, of how many, and the estimated seconds for the rest.
+Report = Callable[[int, int, float], None]
+
+
+@dataclass
+class RunningJob:
+    """A job in its process."""
+
+    process: Any
+    key: str
+    deadline: float
+
+
+class WorkerPool:
+    """Runs jobs in processes; a stored result of an earlier start is used again."""
+
+    def __init__(self, log: Path, fingerprint: str, results: Path, work: Path, *, seconds: float) -> None:
+        self._log, self._fingerprint, self._results, self._work = log, fingerprint, results, work
+        self._seconds = seconds
+        self._context: Any = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
+        self.at_once = capacity(log)
+
+    def key(self, job: Job) -> str:
+        """Return the name under which a job's result is stored."""
+        return job.key(self._fingerprint)
+
+    def run(self, work: Sequence[Job], report: Report) -> dict[str, dict[str, Any]]:
+        """Run all jobs; return each one's result by its key."""
+        results = {self.key(job): self._stored(self.key(job)) for job in work}
+        waiting = [job for job in work if results[self.key(job)] is None]
+        total, running, started = len(results), list[RunningJob](), time.monotonic()
+        first = total - len(waiting)
+        try:
+            while waiting or running:
+                while waiting and len(running) < self.at_once:
+                    running.append(self._start(waiting.pop(0)))
+                ended = self._ended(running)
+                for one in ended:
+                    running.remove(one)
+                    results[one.key] = self._read(one.key) or self._lost(one)
+                done = total - len(waiting) - len(running)
+                if ended:
+                    report(done, total, _rest(time.monotonic() - started, done - first, total - done))
+        finally:
+            for one in running:
+                one.process.kill()
+                one.process.join()
+        return {key: found for key, found in results.items() if found is not None}
+
+    def _start(self, job: Job) -> RunningJob:
+        key = self.key(job)
+        (self._results / f"{key}.json").unlink(
+            missing_ok=True
+        )  # a stale failure must not pass for this run's
+        arguments = (job, self._log, self._work, self._results / f"{key}.json")
+        process = self._context.Process(target=_work, args=(*arguments, additions()), daemon=True)
+        with _without_script():
+            process.start()
+        return RunningJob(process, key, time.monotonic() + self._seconds)
+
+    def _ended(self, running: list[RunningJob]) -> list[RunningJob]:
+        """Wait a moment, end jobs past their deadline, and return all that have ended."""
+        wait([one.process.sentinel for one in running], _INTERVAL)
+        for one in running:
+            if one.process.is_alive() and time.monotonic() > one.deadline:
+                one.process.kill()
+                one.process.join()
+                failed = f"stopped after {self._seconds:g} seconds"
+                self._write(one.key, {"failed": failed, "kind": TOO_SLOW, "seconds": self._seconds})
+        return [one for one in running if not one.process.is_alive()]
+
+    def _lost(self, one: RunningJob) -> dict[str, Any]:
+        """Return the result of a process that ended without one; a later start tries it again."""
+        one.process.join()
+        code = one.process.exitcode
+        why = "was killed, most likely for want of memory" if code == -9 else f"ended with status {code}"
+        return {"failed": f"its process {why}", "kind": "died"}
+
+    def _stored(self, key: str) -> dict[str, Any] | None:
+        """Return a result of an earlier start, unless another try may end differently."""
+        found = self._read(key)
+        if found is None or found.get("kind") in _TRY_AGAIN:
+            return None
+        if found.get("kind") == TOO_SLOW and found.get("seconds", 0.0) < self._seconds:
+            return None
+        return found
+
+    def _read(self, key: str) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = json.loads((self._results / f"{key}.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return found
+
+    def _write(self, key: str, found: dict[str, Any]) -> None:
+        write_private(self._results / f"{key}.json", json.dumps(found).encode())
+
+
+def capacity(log: Path) -> int:
+    """Return how many jobs may run at once: one per core, limited by free memory."""
+    each = _BASE + _GROWTH * log.stat().st_size
+    return max(1, min(os.cpu_count() or 1, free_memory() // each))
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Hide the script that called us while a process starts: it would be imported there, and run again."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+def _work(job: Job, log: Path, folder: Path, result: Path, added: Additions) -> None:
+    """Run one job in its own process; its result gets the final name when it is complete."""
+    try:
+        add_all(added)
+        found = worker.run(job, log, folder)
+    except Exception as error:  # must not end the comparison, and its text may hold a query
+        found = {"failed": f"a fault of the program ({type(error).__name__})", "kind": FAULT}
+    write_private(result, json.dumps(found).encode())
+
+
+def _rest(spent: float, done: int, left: int) -> float:
+    return spent / max(1, done) * left
