@@ -9,7 +9,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from querycloak._version import __version__
@@ -64,6 +66,18 @@ __all__ = [
     "verify",
     "write",
 ]
+
+
+class _Package(ModuleType):
+    """The package as a module whose functions are not hidden by subpackages of the same name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Importing `querycloak.compare` would bind that name here, in place of the function `compare`.
+        if not (name in _VERBS and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

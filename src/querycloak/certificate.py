@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from querycloak._version import __version__
 from querycloak.errors import DataError, MissingExtra, UsageError
-from querycloak.guarantees import Finding, Guarantee, verdict_of
+from querycloak.guarantee import Finding, Guarantee, verdict_of
 from querycloak.keys import Secret
 
 SCHEMA = "querycloak/certificate/1"
@@ -19,12 +19,12 @@ Certificate = dict[str, Any]
 
 
 def path_of(release: Path) -> Path:
-    """Say where the certificate of a release lies."""
+    """Return where the certificate of a release lies."""
     return release.with_name(release.name + ".certificate.json")
 
 
 def private_path_of(release: Path) -> Path:
-    """Say where the private part lies, which must not travel with the release."""
+    """Return where the private part lies, which must not travel with the release."""
     return release.with_name(release.name + ".certificate.private.json")
 
 
@@ -35,7 +35,7 @@ def method_part(
     return {
         "method": method,
         "settings": settings,
-        "promise": promise.words,
+        "promise": promise.statement,
         "does_not_protect_against": list(promise.does_not_protect_against),
         "facts": promise.facts,
         **verdicts(findings),
@@ -43,7 +43,7 @@ def method_part(
 
 
 def verdicts(findings: list[Finding]) -> dict[str, Any]:
-    """Give what the audit of one method found, check by check and in sum."""
+    """Return what the audit of one method found, check by check and in sum."""
     return {"audit": verdict_of(findings), "checks": [finding.as_dict() for finding in findings]}
 
 
@@ -56,7 +56,7 @@ def build(
     ledger: dict[str, Any] | None,
     own_noise: bool = False,
 ) -> Certificate:
-    """Put the public part together: no query, no user, and nothing that only the input could tell.
+    """Return the public part: no query, no user, and nothing that only the input shows.
 
     `own_noise` says that a method drew from the operating system, so that no secret gives the release again.
     """
@@ -117,7 +117,7 @@ def read(path: Path) -> Certificate:
 
 
 def _check_version(content: Any) -> None:
-    """Tell a certificate of another version from one that is at fault."""
+    """Distinguish a certificate of another version from an invalid one."""
     said = content.get("schema") if isinstance(content, dict) else None
     family, _, version = said.rpartition("/") if isinstance(said, str) else ("", "", "")
     if family == SCHEMA.rpartition("/")[0] and said != SCHEMA and version.isdecimal() and len(version) < 9:

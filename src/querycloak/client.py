@@ -115,14 +115,15 @@ class Client:
     def released(
         self, after: int = 0, *, wait: float | None = 0, limit: int = 1000
     ) -> Iterator[dict[str, Any]]:
-        """Give released records behind an offset, in order.
+        """Yield released records after `after`, in release order.
 
         It ends when nothing new came for `wait` seconds; with None it never does.
         """
         quiet = time.monotonic()
         while True:
             left = _POLL if wait is None else max(0.0, quiet + wait - time.monotonic())
-            asked = urlencode({"after": after, "limit": limit, "wait": min(left, _POLL)})
+            poll = min(left, _POLL, self._timeout / 2)  # an empty answer must come before the time-out
+            asked = urlencode({"after": after, "limit": limit, "wait": poll})
             lines = self._ask("GET", f"/v1/released?{asked}").splitlines()
             for line in lines:
                 record: dict[str, Any] = json.loads(line)
@@ -136,20 +137,20 @@ class Client:
         return dict(json.loads(self._ask("GET", "/v1/status")))
 
     def profile(self, label: str) -> dict[str, int]:
-        """Give how often a label's released records fell into each category."""
+        """Return how often a label's released records fell into each category."""
         return dict(self._question("/v1/profiles", {"label": label}))
 
     # People's rights
 
     def erase(self, user: str) -> dict[str, int]:
-        """Forget a person; say how many of her records waited, and how many had left before.
+        """Erase a user; return how many records were held, and how many had been released.
 
         If the answer is lost on the way, the question is repeated: then it says that nothing waits any more.
         """
         return dict(self._question("/v1/erasures", {"user": user}))
 
     def export(self, user: str) -> dict[str, Any]:
-        """Give what is held of a person, and how many of her records have left."""
+        """Return what is held of a user, and how many of the user's records were released."""
         return dict(self._question("/v1/exports", {"user": user}))
 
     # The line

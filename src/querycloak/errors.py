@@ -160,7 +160,7 @@ class TooLarge(QueryCloakError):
     http_status = 413
 
 
-class NotThere(QueryCloakError):
+class NotFound(QueryCloakError):
     """What was asked for does not exist."""
 
     code = "not-there"
@@ -188,7 +188,7 @@ class Forbidden(QueryCloakError):
     http_status = 403
 
 
-class WrongMethod(QueryCloakError):
+class MethodNotAllowed(QueryCloakError):
     """The address is known, but not with this method."""
 
     code = "wrong-method"
@@ -202,7 +202,7 @@ class TooSlow(QueryCloakError):
     http_status = 408
 
 
-class OtherType(UsageError):
+class UnsupportedMediaType(UsageError):
     """A body has a type that is not read here."""
 
     code = "other-type"
@@ -221,3 +221,7 @@ class HeadTooLarge(TooLarge):
 
     code = "head-too-large"
     http_status = 431
+
+
+class NotApplicable(Exception):
+    """Raised by an attack or a measure that does not apply to a release. The text is the reason."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,7 +19,7 @@ Origin = Literal["operating system", "seed", "file"]
 
 @dataclass(frozen=True)
 class Secret:
-    """What an outsider must not know: whoever has it can recompute every draw of a release."""
+    """The secret of a release: with it, every draw can be recomputed."""
 
     origin: Origin
     value: bytes = field(repr=False)
@@ -47,16 +48,23 @@ class Secret:
         return cls("file", hashlib.blake2b(value, digest_size=32).digest())
 
     @classmethod
-    def kept_in(cls, path: Path) -> Secret:
-        """Read a secret from a file; if there is none yet, draw one and keep it there, mode 0600."""
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return cls.from_file(path)
-        except OSError as error:
-            raise UsageError(f"the secret file cannot be written: {error.strerror}") from None
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_hex(32) + "\n")
+    def load_or_create(cls, path: Path) -> Secret:
+        """Read a secret from a file; if there is none yet, draw one and write it there, mode 0600.
+
+        The file gets its name only when its content is on disk, and never replaces another one: a process
+        that starts at the same moment reads either nothing or the whole secret.
+        """
+        if not path.exists():
+            fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}.unfinished")
+            try:
+                _write_synced(fresh, (secrets.token_hex(32) + "\n").encode())
+                with contextlib.suppress(FileExistsError):
+                    os.link(fresh, path)
+                _sync_folder(path)
+            except OSError as error:
+                raise UsageError(f"the secret file cannot be written: {error.strerror}") from None
+            finally:
+                fresh.unlink(missing_ok=True)
         return cls.from_file(path)
 
     @classmethod
@@ -66,11 +74,11 @@ class Secret:
             raise UsageError("`--seed` and `--secret-file` exclude each other", hint="give one of them")
         if seed is not None:
             return cls.from_seed(seed)
-        return cls.kept_in(file) if file is not None else cls.fresh()
+        return cls.load_or_create(file) if file is not None else cls.fresh()
 
     @property
     def publishable(self) -> bool:
-        """Say whether a release made with this secret may leave the house."""
+        """Whether a release made with this secret may be published; one made with a seed may not."""
         return self.origin != "seed"
 
 
@@ -82,8 +90,8 @@ def derive(key: bytes, *purpose: str) -> bytes:
     return state.digest()
 
 
-def release_name(secret: Secret, source: str, earlier: int) -> str:
-    """Make the name of a source's next release; only who has the secret can make one that fits it.
+def release_id(secret: Secret, source: str, earlier: int) -> str:
+    """Return the id of a source's next release; making one that fits needs the secret.
 
     A secret that is used again gives another name each time, and so another key: else the same people
     would get the same pseudonyms. A seed gives the same name always, since repeating is what it is for.
@@ -91,8 +99,8 @@ def release_name(secret: Secret, source: str, earlier: int) -> str:
     return _named(secret, source, earlier, secrets.token_hex(4) if secret.origin == "file" else "")
 
 
-def is_named_by(secret: Secret, source: str, earlier: int, name: str) -> bool:
-    """Say whether a release got its name from this secret."""
+def matches_release_id(secret: Secret, source: str, earlier: int, name: str) -> bool:
+    """Whether a release got its id from this secret."""
     return name == _named(secret, source, earlier, name[:8] if secret.origin == "file" else "")
 
 
@@ -112,7 +120,7 @@ def stage_key(release: bytes, place: int, method: str, settings: Mapping[str, An
 
 
 def others_can_read(path: Path) -> bool:
-    """Say whether anybody but its owner can read a file.
+    """Whether anybody but its owner can read a file.
 
     systemd gives credentials to one user by an access list, whose mask shows where the group's rights stand.
     """
@@ -122,10 +130,26 @@ def others_can_read(path: Path) -> bool:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, under its final name only when complete."""
+    """Write a file of mode 0600; it gets its final name only when its content is on disk."""
     unfinished = path.with_name(f".{path.name}.unfinished")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    _write_synced(unfinished, content)
+    unfinished.replace(path)
+    _sync_folder(path)
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(descriptor, 0o600)
         file.write(content)
-    unfinished.replace(path)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _sync_folder(path: Path) -> None:
+    """Bring a rename to disk: without this, a power cut can undo it."""
+    descriptor = os.open(path.absolute().parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,25 +1,26 @@
-"""The ledger of a source: every release that was ever made of it, in a chain that nobody can cut."""
+"""Ledger of releases: an append-only file in which each entry holds the hash of the one before.
+
+The chain shows a changed or missing entry in the middle. It does not show entries cut off at the end.
+"""
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from querycloak.errors import DataError
+from querycloak.files import FolderLock
 
 Entry = dict[str, Any]
 _GENESIS = "0" * 64
 
 
 def default_state() -> Path:
-    """Say where state lies when nobody says otherwise."""
+    """Return the folder of state when none is given."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "querycloak"
 
@@ -45,7 +46,7 @@ class Ledger:
         return entries
 
     def of_source(self, source: str) -> list[Entry]:
-        """Give the earlier releases of one source."""
+        """Return the earlier releases of one source."""
         return [entry for entry in self.entries() if entry["source"] == source]
 
     def append(self, entry: Entry) -> Entry:
@@ -66,15 +67,9 @@ class Ledger:
             file.flush()
             os.fsync(file.fileno())
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Keep two releases from taking the same place in the chain."""
-        descriptor = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+    def _locked(self) -> FolderLock:
+        """Return a lock that keeps two releases from taking the same place in the chain."""
+        return FolderLock(self.path.with_suffix(".lock"), wait=True)
 
 
 def _parse(line: str, number: int) -> Entry:

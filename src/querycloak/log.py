@@ -13,7 +13,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import polars as pl
 
-    from querycloak.dictionary import Texts
+    from querycloak.dictionary import Dictionaries
 
 IntArray = npt.NDArray[np.int64]
 
@@ -22,11 +22,11 @@ CANONICAL: Final = ("user", "query", "time", "rank", "url", "category")
 #: The columns that a table of counts may have, in their order.
 COUNTS: Final = ("user", "query", "category", "count")
 #: Stands for "no value" in the columns of a Batch, except for times.
-NOTHING: Final = -1
+MISSING: Final = -1
 #: Stands for "no time".
 NO_TIME: Final = int(np.iinfo(np.int64).min)
 #: One bit for each canonical column, for `Batch.blank`.
-BIT: Final = {name: 1 << place for place, name in enumerate(CANONICAL)}
+COLUMN_BIT: Final = {name: 1 << place for place, name in enumerate(CANONICAL)}
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Skipped:
         return sum(self.counts.values())
 
     def first(self) -> tuple[int, str]:
-        """Give the number and the reason of the earliest bad row."""
+        """Return the number and the reason of the earliest bad row."""
         return min((rows[0], reason) for reason, rows in self.first_rows.items())
 
 
@@ -84,7 +84,7 @@ class Log:
         return self.frame.height
 
     def with_frame(self, frame: pl.DataFrame) -> Log:
-        """Give the same log with other records."""
+        """Return the same log with other records."""
         return replace(self, frame=frame)
 
 
@@ -92,12 +92,12 @@ _ABSENT: Final = {"time": NO_TIME, "blank": 0}
 
 
 def _same(value: int, size: int) -> IntArray:
-    """Give a column of one value that takes no room; a column that nobody reads should cost nothing."""
+    """Return a column of one value that takes no room; a column that nobody reads should cost nothing."""
     return np.broadcast_to(np.int64(value), size)
 
 
 def is_same(column: IntArray) -> bool:
-    """Say whether a column is one value repeated without taking room."""
+    """Whether a column is one value repeated without taking room."""
     return column.strides == (0,)
 
 
@@ -124,7 +124,7 @@ class Batch:
     when the record came to be here: at a method's door that is when it was read, in what a method
     hands back it is when it was let go. `user`, `query`, `url`, `category` are opaque codes that
     `texts` can spell out: equal codes mean equal texts, and nothing else can be told from them.
-    `blank` holds the `BIT`s of columns that must leave empty.
+    `blank` holds the `COLUMN_BIT`s of columns that must leave empty.
     """
 
     row: IntArray
@@ -136,7 +136,7 @@ class Batch:
     url: IntArray
     category: IntArray
     blank: IntArray
-    texts: Texts
+    texts: Dictionaries
 
     COLUMNS: ClassVar = ("row", "seq", "user", "query", "time", "rank", "url", "category", "blank")
 
@@ -158,34 +158,34 @@ class Batch:
         return Batch(**joined, texts=self.texts)
 
     def replace(self, **columns: IntArray) -> Batch:
-        """Give the same batch with some columns exchanged."""
+        """Return the same batch with some columns exchanged."""
         return Batch(**(self.arrays() | columns), texts=self.texts)
 
     def without_blanks(self) -> Batch:
-        """Give the same batch with nothing where a column must leave empty: what is made of it shows none."""
+        """Return the same batch with missing values in the cells that must be empty in the release."""
         if not self.blank.any():
             return self
         return self.replace(
             **{
-                name: np.where(self.blank & bit == 0, getattr(self, name), _ABSENT.get(name, NOTHING))
-                for name, bit in BIT.items()
+                name: np.where(self.blank & bit == 0, getattr(self, name), _ABSENT.get(name, MISSING))
+                for name, bit in COLUMN_BIT.items()
             }
         )
 
     def arrays(self) -> dict[str, IntArray]:
-        """Give the columns by name, for a snapshot."""
+        """Return the columns by name, for a snapshot."""
         return {name: getattr(self, name) for name in self.COLUMNS}
 
     @classmethod
-    def of(cls, columns: Mapping[str, IntArray], texts: Texts) -> Batch:
+    def of(cls, columns: Mapping[str, IntArray], texts: Dictionaries) -> Batch:
         """Build a batch from named columns; absent ones are filled with "nothing"."""
         size = len(columns["row"])
         absent = {
-            name: _same(_ABSENT.get(name, NOTHING), size) for name in cls.COLUMNS if name not in columns
+            name: _same(_ABSENT.get(name, MISSING), size) for name in cls.COLUMNS if name not in columns
         }
         return cls(**(dict(columns) | absent), texts=texts)
 
     @classmethod
-    def empty(cls, texts: Texts) -> Batch:
-        """Give a batch with no element."""
+    def empty(cls, texts: Dictionaries) -> Batch:
+        """Return a batch with no element."""
         return cls.of({"row": np.empty(0, np.int64)}, texts)

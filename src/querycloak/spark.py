@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from querycloak.engines.spark.batch import SkippedRows, protect
     from querycloak.engines.spark.classify import classify
     from querycloak.engines.spark.finishing import finish_stream, stream_counts
-    from querycloak.engines.spark.link_overlap import attack_overlap as link_overlap
     from querycloak.engines.spark.session import start as start_session
     from querycloak.engines.spark.sinks import write_files
     from querycloak.engines.spark.streaming import protect_stream
@@ -28,7 +27,6 @@ _HOME = {
     "classify": ("classify", "classify"),
     "finish_stream": ("finishing", "finish_stream"),
     "from_kafka": ("streaming_kafka", "from_kafka"),
-    "link_overlap": ("link_overlap", "attack_overlap"),
     "protect": ("batch", "protect"),
     "protect_stream": ("streaming", "protect_stream"),
     "start_session": ("session", "start"),
@@ -42,7 +40,6 @@ __all__ = [
     "classify",
     "finish_stream",
     "from_kafka",
-    "link_overlap",
     "protect",
     "protect_stream",
     "start_session",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.service.pages import SCREENSHOTS, TOO_PALE
-from tests.unit.report.test_html import NASTY
+from tests.unit.report.test_render import NASTY
 
 PHONE, WIDE = {"width": 360, "height": 740}, {"width": 1200, "height": 900}
 
@@ -34,7 +34,7 @@ def test_a_page_from_what_the_commands_wrote(released):
     assert (done.exit_code, done.stdout) == (0, "")
     page = Path("a.html").read_text("utf-8")
     assert "wrote a.html" in done.stderr
-    assert "Do not publish: it was made with a seed" in page
+    assert "Do not publish:</strong> it was made with a seed" in page
     assert "link-repeat" in page
     assert "release_rate" in page
     queries = {line.split("\t")[1] for line in Path("log.tsv").read_text().splitlines()[1:]}
@@ -73,13 +73,14 @@ def test_what_cannot_be_done_is_said_and_nothing_is_written(run, words, status):
 @pytest.mark.browser
 @pytest.mark.parametrize(("size", "scheme"), [(PHONE, "light"), (PHONE, "dark"), (WIDE, "light")])
 def test_the_page_opens_offline_and_fits_a_phone(browser, tmp_path, size, scheme):
-    from querycloak.report import files
+    from querycloak.report import render
     from querycloak.report.assessment import assessment
+    from querycloak.report.evidence import checked
     from tests.unit.report.made import certificate, finding, method
 
     nasty = method(NASTY, promise=NASTY, limits=["w" * 200], **{NASTY: NASTY, "k": 5})
     attacks = [finding(success=0.3, bound=0.2), finding("link-pairs", "linkage", "pair", success=0.5)]
-    files.write(assessment(certificate(method(k=5), nasty), attacks), tmp_path / "a.html")
+    render.write(assessment(certificate(method(k=5), nasty), checked(attacks)), tmp_path / "a.html")
     context = browser.new_context(viewport=size, color_scheme=scheme, offline=True)
     try:
         tab = context.new_page()

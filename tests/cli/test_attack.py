@@ -11,13 +11,13 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-import querycloak as qc
 from querycloak import certificate, io
 from querycloak.cli import main
 from querycloak.engines.release import truth_bytes
 from querycloak.keys import Secret
 from querycloak.registry import ATTACKS
 from tests.reference import naive_swap
+from tests.support.logs import made_up
 
 FIELDS = [
     "attack", "game", "unit", "success", "low", "high", "bound", "holds",
@@ -65,7 +65,7 @@ def write_release(made, log):
 
 @pytest.fixture
 def released(run):
-    log = qc.generate(40, 5, categories=True).frame
+    log = made_up(40, 5, categories=True).frame
     made = naive_swap.release(log, "swap", k=3)
     write_release(made, log)
     return made
@@ -170,7 +170,7 @@ def test_an_unknown_attack_suggests_the_nearest(run, released):
 
 
 def test_what_does_not_apply_says_why(run, released):
-    log = qc.generate(40, 5).frame
+    log = made_up(40, 5).frame
     made = naive_swap.release(log.with_columns(category=pl.lit("News")), "cohort", k=3)
     bare = dataclasses.replace(made, release=made.release.drop("category"))
     write_release(bare, log)

@@ -52,7 +52,7 @@ def test_doctor_names_every_extra():
 def test_doctor_says_how_to_get_each_program_that_is_missing(monkeypatch, tmp_path):
     for name in ("PATH", "JAVA_HOME", "QUERYCLOAK_KAFKA_JARS", "QUERYCLOAK_SPARK_JARS"):
         monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.setattr("querycloak.engines.programs.POSTGRES_HOMES", tmp_path)
+    monkeypatch.setattr("querycloak.environment.POSTGRES_HOMES", tmp_path)
     names = ["PostgreSQL", "Java", "Kafka broker", "Spark's Kafka connector", "Chromium"]
     for line, name in zip(run("doctor").stdout.splitlines()[-5:], names, strict=True):
         assert line.startswith(f"  no   {name}: ")

@@ -111,9 +111,9 @@ def test_a_log_that_is_not_there_is_told(tmp_path):
 
 
 def test_recommend_proposes_what_keeps_to_the_limit(log, tmp_path, monkeypatch):
-    from querycloak.engines.compare import recommend
+    from querycloak.compare import recommend
 
-    monkeypatch.setattr(recommend, "_FIRST", ("cohort:k=3,12", "km:m=2:k=2"))
+    monkeypatch.setattr(recommend, "first_candidates", lambda: ("cohort:k=3,12", "km:m=2:k=2"))
     done = run(
         "recommend",
         log,
@@ -140,11 +140,12 @@ def test_recommend_proposes_what_keeps_to_the_limit(log, tmp_path, monkeypatch):
 
 
 def test_recommend_says_when_nothing_keeps_to_the_limit(log, monkeypatch):
-    from querycloak.engines.compare import recommend
+    from querycloak.compare import recommend
 
-    monkeypatch.setattr(recommend, "_FIRST", ("cohort:k=3",))
+    monkeypatch.setattr(recommend, "first_candidates", lambda: ("cohort:k=3",))
     done = run("recommend", log, "--max-linkage", "0.0001", "--attacker", "release")
     assert done.exit_code == 4
-    assert "none keeps to at most 0.01 %" in done.stdout
+    assert "None of the" in done.stdout
+    assert "at most 0.01 % linked" in done.stdout
     for wrong in (("--max-linkage", "2"), ("--max-linkage", "0.1", "--keep", "all")):
         assert run("recommend", log, *wrong).exit_code == 2

@@ -125,7 +125,7 @@ def test_a_later_method_that_changes_urls_is_refused(run):
     assert run("generate", "--users", 30, "--seed", 7, "-o", "log.tsv", "--quiet").exit_code == 0
     done = run("protect", "log.tsv", "-m", "graph-suppress", "-m", "microagg-syntactic", "-o", "out.tsv")
     assert done.exit_code == 2
-    assert "`microagg-syntactic` changes `url`" in done.stderr
+    assert "`microagg-syntactic` changes the column `url`" in done.stderr
     kept = ("-m", "graph-suppress", "-s", "graph-suppress.k=0", "-m", "microagg-plain")
     after = run("protect", "log.tsv", *kept, "-s", "microagg-plain.k=2", "-o", "out.tsv")
     assert after.exit_code == 0, after.stderr

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from querycloak import io
 from querycloak.cli import main
-from tests.unit.attacks.learned.traces import drawn
+from tests.unit.attacks.link_learned.traces import drawn
 
 pytestmark = pytest.mark.learn
 ARGUMENTS = (

@@ -140,7 +140,7 @@ def test_a_swapped_row_is_found_with_the_truth(run, released):
         (["-m", "frequent-onl"], 2, "hint: did you mean `frequent-only`?"),
         (["-m", "rules", "-s", "digit=no"], 2, "hint: did you mean `digits`?"),
         (["-m", "rules", "-s", "digits"], 2, "`-s` takes NAME=VALUE"),
-        (["-m", "frequent-only", "-s", "k=1"], 2, "FrequentOnly: `k` must be int, at least 2; got 1"),
+        (["-m", "frequent-only", "-s", "k=1"], 2, "frequent-only: `k` must be int, at least 2; got 1"),
         (["-m", "rules", "--format", "xls"], 2, "no format is called `xls`"),
         (["-m", "rules", "--map", "user=nobody"], 3, "nobody"),
     ],
@@ -165,7 +165,7 @@ def test_an_unforeseen_error_shows_no_data(run, log, monkeypatch):
     def burst(*_):
         raise RuntimeError("secret query of ann")
 
-    monkeypatch.setattr("querycloak.engines.release.protect", burst)
+    monkeypatch.setattr("querycloak.api.verbs.make_release", burst)
     done = run("protect", log, "-m", "rules", "-o", "x.parquet")
     assert done.exit_code == 1
     assert "RuntimeError" in done.stderr

@@ -6,11 +6,13 @@ import asyncio
 import json
 
 import numpy as np
+import pytest
 
 from querycloak.clients.crowd.state import SCHEMA
 from querycloak.testing.crowd import LocalCrowd
 from tests.unit.clients.crowd.test_agreement import PAIRS, differ, simulated, vector
 
+pytestmark = [pytest.mark.sign, pytest.mark.slow]
 QUERIES, AT_A_TIME = 2_400, 16
 MANNERS = {
     "penalty": 0.0,

@@ -1,40 +1,54 @@
-"""The example in CONTRIBUTING is a real method: it conforms, its own tests pass, its benchmark runs."""
+"""The examples in CONTRIBUTING are files that run: a method, an attack and a measure, each with its tests."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
 
+import querycloak.attacks
+import querycloak.measures
 import querycloak.methods
-from querycloak.registry import METHODS
-from querycloak.testing.conformance import CHECKS, run_check
-from querycloak.testing.strategies import cuts, logs
+from querycloak.registry import ATTACKS, MEASURES, METHODS
+from querycloak.testing.conformance import run_checks
+from tests.conformance.corpus import corpus
 from tests.docs.pages import ROOT, blocks
 
-FILES = {
-    block.file: block.text for block in blocks((ROOT / "CONTRIBUTING.md").read_text("utf-8")) if block.file
+EXAMPLES = Path(__file__).parent / "contributing"
+PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+REGISTRIES = {"METHODS": METHODS, "ATTACKS": ATTACKS, "MEASURES": MEASURES}
+#: The lines that the page adds to the registry, by table.
+LINES = {
+    "METHODS": ("cap", "querycloak.methods.cap:Cap"),
+    "ATTACKS": ("link-next", "querycloak.attacks.link_next:LinkNext"),
+    "MEASURES": ("queries_kept", "querycloak.measures.queries_kept:QueriesKept"),
 }
+PACKAGES = (querycloak.methods, querycloak.attacks, querycloak.measures)
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory):
-    """Lay out the example's files, and let `querycloak.methods.cap` be found among them."""
-    folder = tmp_path_factory.mktemp("clone")
-    for name, text in FILES.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-    querycloak.methods.__path__.append(str(folder / "src" / "querycloak" / "methods"))
-    METHODS.added["cap"] = importlib.import_module("querycloak.methods.cap").Cap
-    yield folder
-    querycloak.methods.__path__.pop()
-    del METHODS.added["cap"], sys.modules["querycloak.methods.cap"]
+def files() -> dict[str, str]:
+    return {path.relative_to(EXAMPLES).as_posix(): path.read_text("utf-8") for path in EXAMPLES.rglob("*.py")}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered() -> Iterator[None]:
+    """Let the modules be found in their packages, and enter the lines of the page into the registry."""
+    source = EXAMPLES / "src"
+    for package in PACKAGES:
+        package.__path__.append(str(source / package.__name__.replace(".", "/")))
+    for table, (name, value) in LINES.items():
+        module, _, attribute = value.partition(":")
+        REGISTRIES[table].added[name] = getattr(importlib.import_module(module), attribute)
+    yield
+    for package in PACKAGES:
+        package.__path__.pop()
+    for table, (name, value) in LINES.items():
+        del REGISTRIES[table].added[name], sys.modules[value.partition(":")[0]]
 
 
 def loaded(path: Path) -> ModuleType:
@@ -46,46 +60,51 @@ def loaded(path: Path) -> ModuleType:
     return module
 
 
-def test_the_page_has_the_files_that_it_lists() -> None:
-    assert {Path(name).parts[0] for name in FILES} == {"src", "tests", "benchmarks"}
-    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    assert '"cap": "querycloak.methods.cap:Cap",' in text
-    assert '    "frequent-only": "querycloak.methods.frequent_only:FrequentOnly",' in (
-        ROOT / "src" / "querycloak" / "registry.py"
-    ).read_text("utf-8"), "the line in the page no longer looks like those in the registry"
+def test_the_page_shows_the_files() -> None:
+    assert {block.file: block.text for block in blocks(PAGE) if block.file} == files()
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_the_example_conforms(check, place: Path) -> None:
-    @settings(max_examples=15)
-    @given(log=logs(), at=cuts())
-    def conforms(log, at):
-        run_check(check, METHODS.get("cap"), log, at)
-
-    conforms()
+def test_the_page_shows_lines_that_look_like_those_of_the_registry() -> None:
+    lines = (ROOT / "src" / "querycloak" / "registry.py").read_text("utf-8")
+    for table, (name, value) in LINES.items():
+        assert f'"{name}": "{value}",' in PAGE
+        first, place = next(iter(REGISTRIES[table].built_in.items()))
+        assert f'        "{first}": "{place}",' in lines
 
 
-def test_the_examples_own_tests_pass(place: Path) -> None:
-    module = loaded(place / "tests" / "unit" / "methods" / "test_cap.py")
-    tests = [part for name, part in vars(module).items() if name.startswith("test_")]
-    assert len(tests) == 2
+def test_the_method_conforms() -> None:
+    for log, at in corpus().values():
+        run_checks(METHODS.get("cap"), log, at)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in files() if name.startswith("tests/")))
+def test_the_tests_of_an_example_pass(name: str) -> None:
+    module = loaded(EXAMPLES / name)
+    tests = [part for part_name, part in vars(module).items() if part_name.startswith("test_")]
+    assert tests
     for test in tests:
         test()
 
 
-def test_the_examples_benchmark_runs(place: Path) -> None:
-    found = loaded(place / "benchmarks" / "cap.py").measure(users=20)
+def test_the_benchmark_runs() -> None:
+    found = loaded(EXAMPLES / "benchmarks" / "cap.py").measure(users=20)
     assert 0 < found["released"] < found["records"]
 
 
-def test_the_command_line_knows_the_example(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_line_knows_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.docs.runner import execute
 
     monkeypatch.chdir(tmp_path)
     assert execute("querycloak generate --users 20 --seed 1 -o log.tsv --quiet")[0] == 0
-    status, output = execute("querycloak protect log.tsv -m cap -s n=2 -o out.tsv")
+    status, output = execute("querycloak protect log.tsv -m cap -s n=2 -o out.tsv --truth truth.parquet")
     assert status == 0, output
-    assert "cap: at most 2 searches of each person are released [kept]" in output
+    assert "cap: at most 2 searches of each user are released [kept]" in output
     assert "-s n=100" in execute("querycloak methods")[1]
+    status, output = execute(
+        "querycloak attack out.tsv --original log.tsv --truth truth.parquet -a link-next"
+    )
+    assert status == 0, output
+    assert output.splitlines()[1].startswith("link-next  attribution")
+    status, output = execute("querycloak measure out.tsv --original log.tsv -u queries_kept")
+    assert status == 0, output
+    assert "queries_kept" in output

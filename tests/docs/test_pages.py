@@ -33,7 +33,6 @@ def marks(page: Path) -> list[pytest.MarkDecorator]:
         ("sign", "--sign "),
         ("sign", "--new-identity"),
         ("nlp", "--classifier linguistic"),
-        ("embeddings", 'similarity="embedding"'),
         ("spark", "qc.spark."),
     )
     return [getattr(pytest.mark, extra) for extra, option in needs if option in text]

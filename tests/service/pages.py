@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import querycloak as qc
+from tests.support import logs
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -20,7 +20,7 @@ SCREENSHOTS = Path(__file__).parents[2] / "build/screenshots"
 
 def made_up(users: int, seed: int) -> list[bytes]:
     """Lines of a made-up log, to be posted."""
-    frame = qc.generate(users=users, seed=seed).frame.sort("time", maintain_order=True)
+    frame = logs.made_up(users=users, seed=seed).frame.sort("time", maintain_order=True)
     return [json.dumps(row).encode() + b"\n" for row in frame.select("user", "query").to_dicts()]
 
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from tests.support import logs
+
 pytestmark = pytest.mark.service
 pytest.importorskip("fastapi")
 
-import querycloak as qc  # noqa: E402
 from querycloak import errors  # noqa: E402
 from querycloak.client import Client  # noqa: E402
 from querycloak.service.web.tokens import add_token  # noqa: E402
@@ -27,7 +28,7 @@ FLAGS = ("--seed", "1", "-s", "k=3", "-o", "classify=no")
 
 
 def made_up(users: int = 30) -> list[dict[str, Any]]:
-    frame = qc.generate(users=users, seed=2).frame.sort("time", maintain_order=True)
+    frame = logs.made_up(users=users, seed=2).frame.sort("time", maintain_order=True)
     return frame.select("user", "query", "time", "rank", "url").to_dicts()
 
 
@@ -67,7 +68,7 @@ def _profile(client: Client, label: str) -> dict[str, int]:
     """Profiles are written a moment after lines."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        with suppress(errors.NotThere):
+        with suppress(errors.NotFound):
             return client.profile(label)
         time.sleep(0.1)
     raise AssertionError("there is no profile")
@@ -120,7 +121,7 @@ def test_a_reader_that_waits_gets_what_comes(live: LiveService, client: Client) 
 
 
 def test_refusals_are_the_errors_that_the_service_names(live: LiveService, client: Client) -> None:
-    with pytest.raises(errors.NotThere):
+    with pytest.raises(errors.NotFound):
         client.profile("nobody")
     client.send([{"user": "x", "query": "1"}], "a key")
     with pytest.raises(errors.Refused, match="another body"):

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-import querycloak as qc
 from querycloak.testing.crashing import crash
+from tests.support.logs import made_up
 
 pytestmark = [pytest.mark.service, pytest.mark.slow, pytest.mark.timeout(900)]
 #: `QUERYCLOAK_KILLS=200` for the full trial.
@@ -16,7 +16,7 @@ KILLS = int(os.environ.get("QUERYCLOAK_KILLS", "8"))
 
 
 def lines(users, seed):
-    frame = qc.generate(users=users, seed=seed).frame.sort("time", maintain_order=True)
+    frame = made_up(users=users, seed=seed).frame.sort("time", maintain_order=True)
     rows = frame.select("user", "query", "time", "rank", "url").to_dicts()
     return [json.dumps(row, default=lambda t: t.isoformat()).encode() + b"\n" for row in rows]
 

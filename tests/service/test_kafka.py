@@ -14,7 +14,6 @@ import httpx
 import polars as pl
 import pytest
 
-import querycloak as qc
 from querycloak.engines.pipeline import parse_stages
 from querycloak.errors import DataError, Refused, Unavailable
 from querycloak.keys import Secret, derive
@@ -32,6 +31,7 @@ from querycloak.testing.crashing import crash
 from querycloak.testing.live import LiveService
 from querycloak.testing.servers.process import wait_until
 from querycloak.testing.topics import BEGIN, Sent, Topics, record_lines, spread
+from tests.support.logs import made_up
 
 pytestmark = [pytest.mark.kafka, pytest.mark.service, pytest.mark.slow, pytest.mark.timeout(1800)]
 #: `QUERYCLOAK_KILLS=200` for the full trial.
@@ -48,7 +48,7 @@ def topics(kafka) -> Topics:
 
 def log(users: int, seed: int = 3) -> list[bytes]:
     """Records of a made-up log, each in a topic of its own choice among four."""
-    frame = qc.generate(users=users, seed=seed).frame
+    frame = made_up(users=users, seed=seed).frame
     topic = pl.col("query").str.len_chars() % 4
     return record_lines(frame.with_columns(category=pl.lit("Topic/") + topic.cast(pl.String)))
 

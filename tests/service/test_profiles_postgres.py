@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak.errors import DataError, ParameterError, StoreUnavailable
-from querycloak.service.outlets.profiles import open_store
+from querycloak.service.outlets.profiles import open_store, postgres
 from querycloak.testing.servers.postgres import LocalPostgres
 from tests.unit.service.profile_store import changes, follow, made_up, model_of
 
@@ -48,7 +48,9 @@ def test_it_does_what_a_dictionary_would_do(postgres_of_the_session, steps, numb
     server = postgres_of_the_session
     server.start()
     stream = f"model {number}"
-    follow(lambda: open_store(server.url, stream), open_store(server.url, stream), steps)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postgres, "_READ_PATIENCE", 60.0)  # a busy machine connects slowly
+        follow(lambda: open_store(server.url, stream), open_store(server.url, stream), steps)
     with psycopg.connect(server.url) as database:  # the same number may come again
         for table in ("profile", "total"):
             database.execute(

@@ -236,7 +236,7 @@ def test_waiting_has_an_end():
 def test_what_is_missing_is_said_with_how_to_get_it(make, message, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr("querycloak.engines.programs.POSTGRES_HOMES", tmp_path)
+    monkeypatch.setattr("querycloak.environment.POSTGRES_HOMES", tmp_path)
     with pytest.raises(UsageError, match=message) as caught:
         make()
     assert "make test-services" in caught.value.hint
@@ -244,6 +244,6 @@ def test_what_is_missing_is_said_with_how_to_get_it(make, message, monkeypatch, 
 
 def test_a_broker_without_jars_says_how_to_get_them(monkeypatch, tmp_path):
     monkeypatch.setenv("QUERYCLOAK_KAFKA_JARS", str(tmp_path))
-    monkeypatch.setattr("querycloak.engines.programs.java", lambda: Path("java"))
+    monkeypatch.setattr("querycloak.environment.java", lambda: Path("java"))
     with pytest.raises(UsageError, match="no Kafka broker is on this machine"):
         LocalKafka()

@@ -14,12 +14,12 @@ from typing import Any
 import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 
-import querycloak as qc
-from querycloak.dictionary import Texts
-from querycloak.engines import local, replay
+from querycloak.dictionary import Dictionaries
+from querycloak.engines import local, time_order
 from querycloak.engines.pipeline import Pipeline
 from querycloak.engines.spark.streaming import plan_of
 from querycloak.log import Log
+from tests.support import logs
 
 ROOT = Path(__file__).parents[2]
 SEED = 9
@@ -32,7 +32,7 @@ def made_up(users: int = 40) -> pl.DataFrame:
 
     Some days long, and half of its searches are the same few: so every method has something to release.
     """
-    frame = qc.generate(users, seed=5, categories=True).frame.sort("time", maintain_order=True)
+    frame = logs.made_up(users, seed=5, categories=True).frame.sort("time", maintain_order=True)
     moment, search = pl.col("time").to_physical(), pl.struct("user", "query").rank("dense")
     common = (search % 8 // 2).replace_strict(dict(enumerate(["weather", "news", "horoscope", "red shoes"])))
     return frame.with_columns(
@@ -75,8 +75,8 @@ def expected(
     """Give what the local engine releases while records come, and what the end of the log sets free."""
     columns = [name for name in log.columns if name != "row"]
     plan = plan_of(methods, columns, 1, SEED, None, "", settings)
-    pipeline = Pipeline(list(plan.stages), plan.key, Texts())
-    parts = [part.frame.select(columns) for part in local.run(pipeline, replay.whole(Log(log), plan.key))]
+    pipeline = Pipeline(list(plan.stages), plan.key, Dictionaries())
+    parts = [part.frame.select(columns) for part in local.run(pipeline, time_order.whole(Log(log), plan.key))]
     return pl.concat(parts[:-1]), parts[-1]
 
 

@@ -14,13 +14,14 @@ import pytest
 import querycloak as qc
 from querycloak import keys
 from querycloak.cli import main
-from querycloak.dictionary import Texts
+from querycloak.dictionary import Dictionaries
 from querycloak.engines.pipeline import Stage
 from querycloak.engines.spark import batch, order
 from querycloak.errors import DataError, ParameterError, QueryCloakError, Refused, UsageError
 from querycloak.io import reasons
 from querycloak.log import Batch
 from querycloak.registry import METHODS
+from tests.support import logs
 
 pytestmark = pytest.mark.spark
 
@@ -30,8 +31,11 @@ def by_key() -> list[tuple[str, dict[str, object]]]:
     found = []
     for name in METHODS.names():
         for settings in METHODS.get(name).examples():
-            method = Stage(name, settings).build(bytes(32), 0, texts := Texts())
-            if method.partition_key(Batch.empty(texts)) is not None and not method.own_noise:
+            method = Stage(name, settings).build(bytes(32), 0, texts := Dictionaries())
+            if (
+                method.partition_key(Batch.empty(texts)) is not None
+                and not method.traits(settings).system_noise
+            ):
                 found.append((name, settings.as_dict()))
     return found
 
@@ -39,7 +43,7 @@ def by_key() -> list[tuple[str, dict[str, object]]]:
 @pytest.fixture(scope="module")
 def log():
     """A made-up log in the order of its users, as AOL's files are: so the order of times is another one."""
-    made = qc.generate(60, seed=5, categories=True)
+    made = logs.made_up(60, seed=5, categories=True)
     frame = made.frame.sort("user", "time", maintain_order=True).drop("row").with_row_index("row")
     return made.with_frame(frame.cast({"row": pl.Int64}))
 
@@ -267,7 +271,7 @@ def test_an_empty_log(table):
 
 def test_no_secret_is_in_a_plan(table, capfd):
     secret = keys.Secret.from_seed(9)
-    key = keys.release_key(secret, "", keys.release_name(secret, "", 0))
+    key = keys.release_key(secret, "", keys.release_id(secret, "", 0))
     qc.spark.protect(table, "cohort", k=3, seed=9).explain(extended=True)
     text = capfd.readouterr().out
     assert "MapInArrow" in text
@@ -295,7 +299,7 @@ def run(*arguments) -> int:
     [
         ["-m", "cohort", "-s", "k=4", "-s", "labels=fresh"],
         ["-m", "rules", "-m", "swap", "-s", "k=3", "-s", "level=auto", "-s", "rules.labels=keep"],
-        ["-m", "km", "-s", "k=2"],
+        ["-m", "km", "-s", "k=2", "-s", "window=week"],
     ],
     ids=["cohort", "rules-swap", "km"],
 )
@@ -388,7 +392,7 @@ def test_a_table_of_each_person(file, tmp_path, spark):
 
 
 def test_a_workers_refusal_is_told_as_if_it_happened_here(tmp_path, spark, capsys):
-    log = qc.generate(30, seed=1, categories=True)
+    log = logs.made_up(30, seed=1, categories=True)
     mailed = log.with_frame(log.frame.with_columns(user=pl.col("user") + "@example.org"))
     qc.write(mailed, str(tmp_path / "log.tsv"))
     status = run(

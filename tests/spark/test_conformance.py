@@ -14,12 +14,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from querycloak.engines.local import Released, numbers_of
+from querycloak.audits.evidence import Evidence
+from querycloak.engines.codec import Released, encode_column
 from querycloak.engines.pipeline import Stage, parse_stages
 from querycloak.engines.spark import batch as spark_batch
 from querycloak.engines.spark.telling import told
 from querycloak.engines.spark.worker import ORDER, TRUTH
-from querycloak.guarantees import Evidence
 from querycloak.log import NO_TIME, Batch, IntArray
 from querycloak.registry import METHODS
 from querycloak.testing import conformance
@@ -62,7 +62,7 @@ class Engine:
             everything = pl.DataFrame(pl.from_arrow(run.result.toArrow()))
             reports = everything["_report"].drop_nulls().to_list()
             found = everything.filter(pl.col("_report").is_null()).sort(ORDER)
-            self._done[wanted] = found, told(run.plan.whole().stages, reports).dropped[0]
+            self._done[wanted] = found, told(run.plan.whole().stages, [None], reports).dropped[0]
         return self._done[wanted]
 
     def released(self, method: str) -> int:
@@ -112,7 +112,7 @@ def coded(found: pl.DataFrame, texts: Any) -> Batch:
         "time": found["time"].fill_null(NO_TIME).to_numpy(),
     }
     names = [name for name in ("user", "query", "url", "category") if name in found.columns]
-    return Batch.of(columns | {name: numbers_of(found[name], name, texts) for name in names}, texts)
+    return Batch.of(columns | {name: encode_column(found[name], name, texts) for name in names}, texts)
 
 
 class SparkBench(Bench):

@@ -11,15 +11,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from querycloak.dictionary import Texts
+from querycloak.audits.evidence import Evidence
+from querycloak.dictionary import Dictionaries
 from querycloak.engines import local
 from querycloak.engines.pipeline import Pipeline, Stage
-from querycloak.engines.replay import in_order
+from querycloak.engines.spark import batch
+from querycloak.engines.spark.telling import told
+from querycloak.engines.spark.worker import ORDER, TRUTH
+from querycloak.engines.time_order import in_order
 from querycloak.errors import ParameterError, Refused
-from querycloak.guarantees import Evidence
-from querycloak.keys import stage_key
-from querycloak.methods.histories import split
 from querycloak.methods.km import Km, is_km_anonymous
+from querycloak.methods.shared.terms import split
 
 pytestmark = pytest.mark.spark
 
@@ -33,7 +35,6 @@ SCHEMA: Any = {
     "url": pl.String,
     "category": pl.String,
 }
-ORDER = ["_closing", "_seq", "_time", "_tie", "_head", "row"]
 
 
 def made_up(seed: int, people: int = 12, records: int = 200, words: int = 50) -> pl.DataFrame:
@@ -57,7 +58,7 @@ def made_up(seed: int, people: int = 12, records: int = 200, words: int = 50) ->
 
 
 def on_one_machine(log: pl.DataFrame, settings: Km.Settings) -> tuple[pl.DataFrame, Pipeline]:
-    pipeline = Pipeline([Stage("km", settings)], KEY, Texts())
+    pipeline = Pipeline([Stage("km", settings)], KEY, Dictionaries())
     parts = list(local.run(pipeline, [in_order(log, KEY)]))
     both = [pl.concat([part.frame, part.truth], how="horizontal") for part in parts]
     return pl.concat(both), pipeline
@@ -75,41 +76,51 @@ def loaded(spark: Any, log: pl.DataFrame) -> Any:
     return spark.read.parquet(file.name)
 
 
-def on_spark(spark: Any, log: pl.DataFrame, settings: Km.Settings, **more: Any) -> tuple[pl.DataFrame, Any]:
-    from querycloak.engines.spark.km import protect_km
+def on_spark(spark: Any, log: pl.DataFrame, settings: Km.Settings) -> tuple[pl.DataFrame, Any]:
+    table = loaded(spark, log.with_columns(pl.col("time").to_physical()))
+    run = batch.start([Stage("km", settings)], KEY, table)
+    done = pl.DataFrame(pl.from_arrow(run.result.toArrow())).sort(ORDER)
+    reports = done["_report"].drop_nulls().to_list()
+    rows = done.filter(pl.col("_report").is_null()).select(pl.exclude("^_[^t].*$", "_time", "_tie"))
+    found = rows.rename(lambda name: name.removeprefix(TRUTH)).drop("row")
+    timed = found.with_columns(pl.col("time").cast(pl.Datetime("us", "UTC")))
+    return timed, told(run.plan.whole().stages, [None], reports)
 
-    key = stage_key(KEY, 0, "km", settings.as_dict())
-    done = protect_km(loaded(spark, log), settings, key, release_key=KEY, **more)
-    found = pl.DataFrame(pl.from_arrow(done.frame.orderBy(*ORDER).toArrow()))
-    return found.drop("row", *ORDER[:-1]), done
 
-
-#: Settings, and how many entries a worker may hold: so few that there are shards, and sometimes to the end.
 SETTINGS = {
-    "as it comes": (Km.Settings(k=2), 170),
-    "triples in parts": (Km.Settings(k=3, m=3, history=3, labels="fresh"), 205),
-    "four, by days": (Km.Settings(k=2, m=4, window="day", target="users"), 140),
-    "sessions": (Km.Settings(k=2, history="session", target="fis", m=3, bots=2), 260),
-    "pages": (Km.Settings(k=2, urls="terms", time="drop", labels="fresh", target="distinct"), 100),
-    "by chance": (Km.Settings(k=2, m=3, target="random", history="day"), 300),
-    "the best order": (Km.Settings(k=2, target="users", optimise="search", window="week"), 300),
-    "weeks of windows": (Km.Settings(k=2, m=1, window="week", history="day"), 1 << 20),
+    "days": Km.Settings(k=2, window="day"),
+    "triples in parts": Km.Settings(k=3, m=3, history=3, labels="fresh", window="week"),
+    "four": Km.Settings(k=2, m=4, window="day", target="users"),
+    "sessions": Km.Settings(k=2, history="session", target="fis", m=3, bots=2, window="day"),
+    "pages": Km.Settings(k=2, urls="terms", labels="fresh", target="distinct", window="day"),
+    "by chance": Km.Settings(k=2, m=3, target="random", history="day", window="week"),
+    "weeks of days": Km.Settings(k=2, m=1, window="week", history="day"),
 }
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_release_is_that_of_one_machine(spark, name):
-    settings, room = SETTINGS[name]
+    settings = SETTINGS[name]
     log = made_up(seed=len(name))
+    early = (pl.col("row") == 17) | (pl.col("row") == 18)
+    time = (
+        pl.when(early)
+        .then(datetime(1969, 12, 30, 3, tzinfo=UTC))
+        .otherwise(
+            pl.when(pl.col("row") % 40 != 3).then("time")  # some have no time
+        )
+    )
+    log = log.with_columns(time=time.cast(SCHEMA["time"]))
     expected, pipeline = on_one_machine(log, settings)
-    found, done = on_spark(spark, log, settings, room=room)
-    assert expected.height > 100
+    found, done = on_spark(spark, log, settings)
+    assert expected.height > 50
     assert found.equals(expected.select(found.columns))
     assert set(found.columns) == set(expected.columns)
-    assert done.dropped == dict(pipeline.stages[0].dropped)
-    told, known = done.explanation, pipeline.stages[0].explanation
-    assert told["deleted_by_size_of_combination"] == known["deleted_by_size_of_combination"]
-    assert sum(told["deleted_by_size_of_combination"].values()) > 0
+    assert done.dropped == [pipeline.stages[0].dropped]
+    (explained,), known = done.explanation, pipeline.stages[0].explanation
+    for part in ("deleted_by_size_of_combination", "rounds", "target"):
+        assert explained[part] == known[part]
+    assert sum(explained["deleted_by_size_of_combination"].values()) > 0
     checked(found, log, settings)
 
 
@@ -118,7 +129,7 @@ def checked(release: pl.DataFrame, log: pl.DataFrame, settings: Km.Settings) -> 
     rows = release.with_row_index("released_row").cast({"released_row": pl.Int64})
     truth = rows.select("released_row", "original_row", "original_user", "released_after")
     evidence = Evidence(rows.select("released_row", *SCHEMA).lazy(), log.lazy(), truth.lazy())
-    for audit in Km(settings, KEY, Texts()).promise().audits:
+    for audit in Km.promise(settings).audits:
         assert audit.run(evidence) == ""
     if settings.window == "none":
         words = [split(release["query"]), *([split(release["url"])] if settings.urls == "terms" else [])]
@@ -127,73 +138,26 @@ def checked(release: pl.DataFrame, log: pl.DataFrame, settings: Km.Settings) -> 
         assert is_km_anonymous(histories, settings.k, settings.m)
 
 
-def test_times_are_moments_whatever_type_and_zone_they_have(spark):
-    settings = Km.Settings(k=2, m=1, window="day", history="session")
-    log = made_up(seed=5)
-    expected, _ = on_one_machine(log, settings)
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    try:
-        zoned, _ = on_spark(spark, log, settings)
-        naive, _ = on_spark(spark, log.with_columns(pl.col("time").dt.replace_time_zone(None)), settings)
-        counted, _ = on_spark(spark, log.with_columns(pl.col("time").to_physical()), settings)
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", zone)
-    time = expected["time"]
-    assert zoned["time"].dt.convert_time_zone("UTC").equals(time)
-    assert naive["time"].equals(time.dt.replace_time_zone(None))
-    assert counted["time"].equals(time.to_physical())
-    for found in (zoned, naive, counted):
-        assert found.drop("time").equals(expected.select(found.columns).drop("time"))
-
-
-def test_a_log_without_times_is_split_in_the_order_that_the_key_knows(spark):
-    settings = Km.Settings(k=2, m=2, history=4)
-    log = made_up(seed=6, records=80).select("row", "user", "query")
-    expected, _ = on_one_machine(log, settings)
-    found, _ = on_spark(spark, log, settings)
-    assert found.height > 10
-    assert found.equals(expected.select(found.columns))
-
-
-def test_values_come_from_a_file(spark, tmp_path, monkeypatch):
-    """Shards are chosen from some histories here, and terms are too many to be sent everywhere."""
-    from querycloak.engines.spark import km_sweeps
-
-    monkeypatch.setattr(km_sweeps, "_SAMPLE", 100)
-    monkeypatch.setattr(km_sweeps, "_FEW_TERMS", 1)
+def test_values_come_from_a_file(spark, tmp_path):
     worth = {f"w{n}": n % 7 for n in range(50)}
     (tmp_path / "worth.csv").write_text("term,utility\n" + "".join(f"{t},{v}\n" for t, v in worth.items()))
-    settings = Km.Settings(k=3, target=str(tmp_path / "worth.csv"))
+    settings = Km.Settings(k=3, target=str(tmp_path / "worth.csv"), window="day")
     log = made_up(seed=8)
     expected, _ = on_one_machine(log, settings)
-    found, _ = on_spark(spark, log, settings, room=200)
+    found, _ = on_spark(spark, log, settings)
     assert found.equals(expected.select(found.columns))
 
 
 def test_nothing_and_too_few_people(spark):
-    found, done = on_spark(spark, made_up(seed=1).clear(), Km.Settings(k=2))
+    settings = Km.Settings(k=5, window="day")
+    found, done = on_spark(spark, made_up(seed=1).clear(), settings)
     assert found.height == 0
-    assert done.dropped == {}
-    for log in (made_up(seed=1, people=1, records=9), made_up(seed=1, people=3, records=30)):
-        settings = Km.Settings(k=5)
-        with pytest.raises(ParameterError) as expected:
-            on_one_machine(log, settings)
-        with pytest.raises(ParameterError) as told:
-            on_spark(spark, log, settings)
-        assert str(told.value) == str(expected.value)
+    assert not done.dropped[0]
+    with pytest.raises(ParameterError, match="`k` is 5, but the log has only 3 users"):
+        on_spark(spark, made_up(seed=1, people=3, records=30), settings)
 
 
-def test_ids_that_are_addresses_are_not_kept(spark):
-    log = made_up(seed=1, records=20)
-    log = log.with_columns(user=pl.when(pl.col("row") == 7).then(pl.lit("a@made.example")).otherwise("user"))
-    with pytest.raises(Refused, match="e-mail or IP"):
-        on_spark(spark, log, Km.Settings(k=2))
-
-
-def test_what_one_worker_must_do_is_refused_where_it_is_too_much():
-    from querycloak.engines.spark import km_gathered
-
-    km_gathered.check_size(km_gathered.MOST)
-    with pytest.raises(Refused, match="in one place"):
-        km_gathered.check_size(km_gathered.MOST + 1)
+def test_whole_histories_are_refused_with_a_hint():
+    with pytest.raises(Refused, match="protects windows of time") as refused:
+        batch.distributable([Stage("km", Km.Settings(k=2))], KEY)
+    assert "window=week" in refused.value.hint

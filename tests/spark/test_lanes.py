@@ -14,15 +14,15 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import Row
 
-from querycloak.dictionary import Texts
+from querycloak.dictionary import Dictionaries
 from querycloak.engines.pipeline import Stage
+from querycloak.engines.record_store import RecordStore
 from querycloak.engines.spark import lane as lanes
 from querycloak.engines.spark import packing, state
 from querycloak.engines.spark.lane import LaneRun
 from querycloak.engines.spark.state import Lanes
 from querycloak.engines.spark.streaming import plan_of
 from querycloak.engines.spark.worker import Plan
-from querycloak.engines.waiting import Scattered
 from querycloak.errors import Refused
 from querycloak.log import Batch
 from querycloak.registry import METHODS
@@ -130,9 +130,10 @@ def by_key() -> list[tuple[str, dict[str, object]]]:
     found = []
     for name in METHODS.names():
         for settings in METHODS.get(name).examples():
-            method = Stage(name, settings).build(bytes(32), 0, texts := Texts())
+            method = Stage(name, settings).build(bytes(32), 0, texts := Dictionaries())
             splits = method.partition_key(Batch.empty(texts)) is not None
-            if splits and method.streams and not method.own_noise:
+            own = method.traits(settings)
+            if splits and not own.needs_whole_log and not own.system_noise:
                 found.append((name, settings.as_dict()))
     return found
 
@@ -297,13 +298,13 @@ def test_released_rows_are_dealt_out_by_a_hash_that_lanes_do_not_show(log):
 
 
 def test_rows_are_found_whatever_their_numbers():
-    waiting = Scattered()
+    waiting = RecordStore()
     numbers = np.array([5, 1 << 50, 7, 3 << 44, 11], np.int64)
     for some in (numbers[:3], numbers[3:]):
         waiting.add(pl.DataFrame({"_head": np.repeat(some, 2), "at": np.arange(2 * some.size)}))
     found, which = waiting.take(np.array([11, 5, 3 << 44], np.int64))
     assert found["at"].to_list() == [2, 3, 0, 1, 0, 1]
     assert np.asarray(which).tolist() == [0, 0, 1, 1, 2, 2]
-    waiting.forget(np.array([5, 11, 99], np.int64))
-    waiting.tidy()
+    waiting.remove(np.array([5, 11, 99], np.int64))
+    waiting.compact()
     assert waiting.count == 6

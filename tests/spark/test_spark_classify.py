@@ -5,6 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from tests.support.logs import made_up
+
 pytest.importorskip("pyspark")
 
 import querycloak as qc
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def log() -> pl.DataFrame:
-    made = qc.generate(30, seed=4).frame
+    made = made_up(30, seed=4).frame
     odd = pl.DataFrame({"query": [None, "", "zzqx qqzy", "München wetter"]})
     return pl.concat([made, odd], how="diagonal").with_columns(row=pl.int_range(pl.len()), extra=pl.lit(1.5))
 

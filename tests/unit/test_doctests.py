@@ -10,9 +10,12 @@ import pytest
 MODULES = (
     "querycloak",
     "querycloak.measures.distributions",
-    "querycloak.measures.kept",
-    "querycloak.measures.marketing",
+    "querycloak.measures.counts",
+    "querycloak.measures.delay",
+    "querycloak.measures.histories",
+    "querycloak.measures.partitions",
     "querycloak.topics.distance",
+    "tests.reference.plain_measures",
 )
 
 

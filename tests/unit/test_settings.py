@@ -59,3 +59,13 @@ def test_declarations_describe_every_setting():
     assert declared["level"]["allowed"] == "int, at least 1 or auto"
     assert declared["mode"]["choices"] == ["a", "b"]
     assert declared["loud"]["default"] is False
+
+
+def test_a_certificate_names_a_file_without_its_folder():
+    @dataclass(frozen=True, kw_only=True)
+    class WithFile(settings.Settings):
+        words: str = setting("", kind=str, file=True, help="a file")
+        text: str = setting("a/b", kind=str, help="no file")
+
+    assert WithFile().as_dict() == {"words": "", "text": "a/b"}
+    assert WithFile(words="/home/anna/names.txt").as_dict()["words"] == "names.txt"

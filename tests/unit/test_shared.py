@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak import certificate, errors
-from querycloak.dictionary import Dictionary, Paths, fingerprint
+from querycloak.dictionary import CategoryDictionary, Dictionary, fingerprint
 from querycloak.errors import DataError, UnknownName, UsageError
-from querycloak.guarantees import Finding, Guarantee, verdict_of
+from querycloak.guarantee import Finding, Guarantee, verdict_of
 from querycloak.keys import Secret, derive, release_key, stage_key
 from querycloak.ledger import Ledger
 from querycloak.registry import METHODS, Registry
@@ -109,7 +109,7 @@ def test_fingerprints_belong_to_the_text_not_to_the_order():
 
 
 def test_paths_are_cut_to_a_level():
-    paths = Paths()
+    paths = CategoryDictionary()
     codes = np.append(paths.intern(["A/B/C", "A/B", "A", "D/E"]), -1)
     assert paths.decode(paths.at_level(codes, 2)).to_list() == ["A/B", "A/B", "A", "D/E", None]
     assert paths.depths(codes).tolist() == [3, 2, 1, 2, 0]

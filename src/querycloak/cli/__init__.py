@@ -12,41 +12,42 @@ import click
 from querycloak._version import __version__
 from querycloak.errors import QueryCloakError
 
-#: Commands in the order of the story; each lives in a module of its own and is imported on use.
-COMMANDS = (
-    "demo",
-    "generate",
-    "classify",
-    "protect",
-    "verify",
-    "attack",
-    "measure",
-    "compare",
-    "recommend",
-    "assess",
-    "obfuscate",
-    "crowd",
-    "serve",
-    "methods",
-    "attacks",
-    "measures",
-    "doctor",
-    "completion",
-)
+#: Commands in the order in which they are used, each with the module that has it, imported on use.
+COMMANDS = {
+    "demo": "generate:demo",
+    "generate": "generate:generate",
+    "classify": "classify:command",
+    "protect": "protect:command",
+    "verify": "verify:verify",
+    "attack": "attack:command",
+    "measure": "measure:command",
+    "compare": "compare:compare",
+    "recommend": "compare:recommend",
+    "assess": "verify:assess",
+    "obfuscate": "obfuscate:command",
+    "crowd": "crowd:crowd",
+    "serve": "serve:command",
+    "methods": "catalogue:methods",
+    "attacks": "catalogue:attacks",
+    "measures": "catalogue:measures",
+    "doctor": "catalogue:doctor",
+    "completion": "catalogue:completion",
+}
 
 
 class Cli(click.Group):
-    """The only place where our exceptions turn into text and an exit status."""
+    """Command group that turns our exceptions into a message and an exit status. No other code does this."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """List the commands in the order of the story."""
+        """Return the commands in the order in which they are used."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command when it is asked for."""
+        """Return a command, imported when it is first used."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"querycloak.cli.{cmd_name}").command
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(f"querycloak.cli.{module}"), name)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -81,7 +82,7 @@ class Cli(click.Group):
 
 
 def _report_bug(ctx: click.Context, error: Exception) -> None:
-    """Say that this is our fault. The message of an unforeseen error may hold data, so it is not shown."""
+    """Report a fault of the program. Its message is not shown, since it can contain data."""
     click.echo(
         f"error: something unforeseen went wrong ({type(error).__name__})\n\n"
         "hint: this is a fault in querycloak; QUERYCLOAK_DEBUG=1 shows the traceback, which may hold data",

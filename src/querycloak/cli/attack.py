@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from querycloak.cli.options import READING, SEED, TALK, pairs
-from querycloak.cli.show import emit, plural, progress, say
-from querycloak.shown import percent
+from querycloak.cli.options import READING, SEED, TALK, emit, pairs, progress, say
+from querycloak.formatting import percent, plural
 
 if TYPE_CHECKING:
-    from querycloak.attacks.finding import Finding
+    from querycloak.api import Finding
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _HEAD = ("attack", "game", "success", "95 % interval", "bound", "holds", "n", "seconds")
@@ -33,7 +32,11 @@ _HEAD = ("attack", "game", "success", "95 % interval", "bound", "holds", "n", "s
     "-s", "--set", "chosen", multiple=True, metavar="[ATTACK.]NAME=VALUE", help="A setting of an attack."
 )
 @click.option("--certificate", type=_FILE, help="The certificate, if it is not beside the release.")
-@click.option("--fail-above-bound", is_flag=True, help="Exit with 4 if an attack beats a stated bound.")
+@click.option(
+    "--fail-above-bound",
+    is_flag=True,
+    help="Exit with 4 if a stated bound is beaten or untested.",
+)
 @click.option("--write-log", metavar="FILE", help="Write the log that one attribution rebuilt (mode 0600).")
 @click.option(
     "--write-profiles",
@@ -59,10 +62,13 @@ def command(
 
     Example: querycloak attack out.parquet --original log.parquet --truth truth.parquet
     """
-    from querycloak.api import attack_files
+    from querycloak import api
 
     with progress(quiet or as_json) as show:
-        findings = attack_files(
+        findings = api.attack(
+            rest.pop("release"),
+            rest.pop("original"),
+            *rest.pop("attacks"),
             settings=pairs(chosen, "-s"),
             format=format_,
             mapping=pairs(mapping, "--map"),
@@ -76,7 +82,9 @@ def command(
     beaten = [finding.attack for finding in findings if finding.holds is False]
     if beaten:
         say(f"above the bound: {', '.join(beaten)}", quiet or as_json)
-    ctx.exit(4 if fail_above_bound and beaten else 0)
+    if findings.untested:
+        say(f"bound not tested: {', '.join(findings.untested)}", quiet or as_json)
+    ctx.exit(4 if fail_above_bound and (beaten or findings.untested) else 0)
 
 
 def _tell(findings: list[Finding]) -> None:
@@ -92,7 +100,7 @@ def _tell(findings: list[Finding]) -> None:
 
 
 def _tell_privacy(finding: Finding) -> None:
-    """Say what fakes left to people, and how many people that is about."""
+    """Return what fakes left to people, and how many people that is about."""
     assert finding.structure
     assert finding.semantic
     numbers = {

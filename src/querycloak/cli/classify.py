@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from querycloak.cli.options import LOG, READING, TALK, pairs
-from querycloak.cli.show import emit, plural, progress, say
+from querycloak.cli.options import LOG, READING, TALK, emit, pairs, progress, say
+from querycloak.formatting import plural
 
 
 @click.command("classify")
@@ -33,11 +33,11 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Give each query a category, a path from general to specific.
+    """Return for each query a category, a path from general to specific.
 
     Example: querycloak classify log.tsv -o classified.parquet
     """
-    from querycloak.engines.classify import classify_file
+    from querycloak.api.commands import classify_file
 
     with progress(quiet or as_json) as show:
         done = classify_file(

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from querycloak.cli.options import LOG, READING, TALK, pairs
-from querycloak.cli.show import emit, progress, say
+from querycloak.cli.options import LOG, READING, TALK, emit, pairs, progress, say
 
 
 @click.command("compare")
@@ -52,7 +51,7 @@ from querycloak.cli.show import emit, progress, say
 @READING
 @TALK
 @click.pass_context
-def command(
+def compare(
     ctx: click.Context,
     /,
     log: str,
@@ -71,7 +70,7 @@ def command(
 
     Example: querycloak compare log.tsv --preset quick -o out/
     """
-    from querycloak.engines.compare.asking import compare_files
+    from querycloak.api.commands import compare_files
 
     with progress(quiet or as_json) as show:
         found = compare_files(
@@ -83,3 +82,69 @@ def command(
     for line in found.lines():
         say(line, quiet or as_json)
     ctx.exit(4 if found.faults else 0)
+
+
+@click.command("recommend")
+@LOG
+@click.option(
+    "--max-linkage", type=float, required=True, help="The share that may be linked to people at most: 0.05."
+)
+@click.option(
+    "--keep", default="topics", show_default=True, help="What it is for: topics, terms, sessions or clicks."
+)
+@click.option(
+    "--attacker",
+    default="any",
+    show_default=True,
+    help="Against whom: `release` (sees only that), `knowing` (knows people too) or `any`.",
+)
+@click.option(
+    "--sample", type=click.IntRange(min=50), default=3000, show_default=True, help="People to search on."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="What all draws start from.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A folder for the evidence; it can be resumed.",
+)
+@READING
+@TALK
+@click.pass_context
+def recommend(
+    ctx: click.Context,
+    /,
+    log: str,
+    max_linkage: float,
+    keep: str,
+    attacker: str,
+    sample: int,
+    seed: int,
+    output: Path | None,
+    format_: str | None,
+    mapping: tuple[str, ...],
+    strict: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Search methods and settings on a sample, and propose the release that keeps most within a limit.
+
+    Exit status 4 means that nothing keeps to it.
+
+    Example: querycloak recommend log.tsv --max-linkage 0.05 --keep topics
+    """
+    from querycloak.api.commands import recommend_release
+
+    with progress(quiet or as_json) as show:
+        found = recommend_release(
+            log, max_linkage=max_linkage, keep=keep, attacker=attacker, output=output, sample=sample,
+            seed=seed, format=format_, mapping=pairs(mapping, "--map"), strict=strict, progress=show,
+        )  # fmt: skip
+    if as_json:
+        emit(found.proposal)
+    elif not quiet:
+        for line in found.lines:
+            click.echo(line)
+    if found.folder is not None:
+        say(f"\nThe evidence is in {found.folder}", quiet or as_json)
+    ctx.exit(0 if found.chosen else 4)

@@ -1,38 +1,144 @@
-"""`querycloak crowd`: friends that forward each other's queries, simulated or real."""
+"""`querycloak crowd`: friends who forward each other's queries, simulated or real."""
 
 from __future__ import annotations
 
-from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import click
 
-#: Each command and where it lives; it is imported on use.
-COMMANDS = {
-    "simulate": "crowd_simulate:command",
-    "peer": "crowd_peer:peer",
-    "search-server": "crowd_peer:search_server",
-}
+from querycloak.cli.options import READING, SEED, TALK, emit, pairs, progress, say
+from querycloak.errors import UsageError
+from querycloak.formatting import number, plural
 
 
-class Crowd(click.Group):
-    """Commands that are imported when they are asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """List the commands in the order of the story."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command when it is asked for."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        found: click.Command = getattr(import_module(f"querycloak.cli.{module}"), name)
-        return found
-
-
-@click.group("crowd", cls=Crowd)
-def command() -> None:
-    """Let friends submit each other's queries, so that no profile is anybody's own.
+@click.group("crowd")
+def crowd() -> None:
+    """Friends submit each other's queries, so that no profile belongs to one person.
 
     Example: querycloak crowd simulate --users 10000 --queries 1000000
     """
+
+
+SHARE = click.FloatRange(0, 1)
+
+
+@crowd.command("simulate")
+@click.option("--users", type=click.IntRange(min=2), help="How many members to make up.")
+@click.option("--queries", type=click.IntRange(min=1), help="How many queries they send, all together.")
+@click.option("--log", help="Take people and queries from a log instead.")
+@click.option(
+    "--edges", type=click.Path(dir_okay=False), help="Take friendships from a file: two names a line."
+)
+@click.option("--exponent", type=click.FloatRange(0, 10), default=1.5, show_default=True,
+              help="Of the power law of how many friends people have.")  # fmt: skip
+@click.option("--most-friends", type=click.IntRange(1, 1000), default=10, show_default=True,
+              help="The most friends that anybody has.")  # fmt: skip
+@click.option("--selfish", type=SHARE, default=0.0, help="Share of members who take nobody's queries.")
+@click.option(
+    "--colluding", type=SHARE, default=0.0, help="Share of members who tell each other all they see."
+)
+@click.option("--churn", type=SHARE, default=0.0, help="Share of the time that members are away.")
+@click.option("--penalty", type=SHARE, default=0.03, show_default=True, help="Trust lost by a refusal (ζ).")
+@click.option("--cut", type=(SHARE, SHARE), default=(0.6, 0.8), show_default=True,
+              help="Least and most share of the vector that is cut out (θ).")  # fmt: skip
+@click.option("--copies", type=click.IntRange(1, 100), default=3, show_default=True,
+              help="How often the vector is repeated at most before the cut.")  # fmt: skip
+@click.option("--renew", type=click.IntRange(min=0), default=0,
+              help="Draw new vectors after so many queries of a member; 0: never.")  # fmt: skip
+@click.option("--back/--no-back", default=True, show_default=True,
+              help="Whether a query may go back to whom it came from.")  # fmt: skip
+@click.option("--attack/--no-attack", default=True, help="Let the search engine guess who wrote what.")
+@click.option("-o", "--output", help="With --log: write what the search engine sees.")
+@click.option("--truth", type=click.Path(dir_okay=False), help="Beside it, whose each query was; mode 0600.")
+@READING
+@SEED
+@TALK
+def simulate(cut: tuple[float, float], seed: int | None, quiet: bool, as_json: bool, **given: Any) -> None:
+    """Simulate friends who submit each other's queries: exposure, positions, hops, load, attacks.
+
+    Example: querycloak crowd simulate --users 10000 --queries 1000000 --selfish 0.1
+    """
+    from querycloak.api.commands import simulate_crowd
+
+    reading = {
+        "format": given.pop("format_"),
+        "mapping": pairs(given.pop("mapping"), "--map"),
+        "strict": given.pop("strict"),
+    }
+    with progress(quiet or as_json) as show:
+        found = simulate_crowd(cut=cut, seed=seed, reading=reading, progress=show, **given)
+    if as_json:
+        emit(found)
+    say("\n".join(_lines(found)), quiet or as_json)
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    exposed, guessed = found["exposed"], found.get("engine")
+    honest = exposed.get("honest", {}).get("60")
+    lines = [
+        f"{plural(found['users'], 'user')}, {number(found['queries'])} queries, "
+        f"{number(found['queries_per_second'])} a second",
+        f"  hops: {number(found['hops'])}; response: {number(found['response_ms'])} ms",
+    ]
+    if honest is not None:
+        lines.append(f"  exposed (PEL above 60 %): {number(honest)} % of honest users")
+    if "selfish" in exposed:
+        lines.append(f"  exposed: {number(exposed['selfish']['60'])} % of selfish users")
+    for name, words in (
+        ("linked", "knows which queries are one author's"),
+        ("linked_with_network", "also knows who is whose friend"),
+        ("linked_with_rules", "also knows the rules by which the crowd draws"),
+        ("single", "knows nothing but the submitter"),
+    ):
+        if guessed and guessed.get(name, {}).get("success") is not None:
+            lines.append(f"  the engine finds the author of {guessed[name]['success']:.1%} if it {words}")
+    if "predecessor" in found and found["predecessor"]["success"]["success"] is not None:
+        seen = found["predecessor"]
+        lines.append(
+            f"  colluding members see {seen['seen']:.1%} of others' queries and name the author of "
+            f"{seen['success']['success']:.1%} of those"
+        )
+    return lines
+
+
+@crowd.command("peer")
+@click.argument("config", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--http", metavar="HOST:PORT", help="Take searches there, e.g. 127.0.0.1:8686.")
+@click.option(
+    "--new-identity",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Make a key and a certificate in this folder, and do nothing else.",
+)
+def peer(config: Path | None, http: str | None, new_identity: Path | None) -> None:
+    """Be a member of the crowd: pass queries of friends on, and have them pass on yours.
+
+    CONFIG is a TOML file that names your friends and their certificates.
+
+    Example: querycloak crowd peer crowd.toml --http 127.0.0.1:8686
+    """
+    if (config is None) == (new_identity is None):
+        raise UsageError("give either a configuration file or `--new-identity DIR`")
+    if new_identity is not None:
+        from querycloak.api.clients import new_peer_identity
+
+        say(f"your certificate has the fingerprint {new_peer_identity(new_identity)}")
+        return
+    from querycloak.api.clients import run_peer
+
+    assert config is not None
+    run_peer(config, http)
+
+
+@crowd.command("search-server")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="The port.")
+def search_server(host: str, port: int) -> None:
+    """Run a small search engine with made-up results, for trials. It logs nothing.
+
+    Example: querycloak crowd search-server --port 8000
+    """
+    from querycloak.api.clients import run_search_server
+
+    run_search_server(host, port)

@@ -1,11 +1,13 @@
-"""`querycloak generate`: a realistic made-up log."""
+"""`querycloak generate` and `querycloak demo`: a synthetic log, and all steps on one."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from querycloak.cli.options import SEED, TALK
-from querycloak.cli.show import emit, plural, progress, say
+from querycloak.cli.options import SEED, TALK, emit, progress, say
+from querycloak.formatting import plural
 
 
 @click.command("generate")
@@ -27,7 +29,7 @@ from querycloak.cli.show import emit, plural, progress, say
 @click.option("--categories", is_flag=True, help="Also write the category that each query was made from.")
 @SEED
 @TALK
-def command(
+def generate(
     users: int,
     output: str,
     marketing: str | None,
@@ -41,10 +43,10 @@ def command(
 
     Example: querycloak generate --users 1000 --seed 7 -o log.tsv
     """
-    from querycloak.testing.made_up import write_log
+    from querycloak.api.commands import generate_file
 
     with progress(quiet or as_json) as show:
-        made = write_log(
+        made = generate_file(
             users,
             output,
             seed=seed or 0,
@@ -56,3 +58,36 @@ def command(
     if as_json:
         emit(made)
     say(f"made up {plural(made['records'], 'record')} of {plural(users, 'user')}: {output}", quiet or as_json)
+
+
+@click.command("demo")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="demo-out",
+    show_default=True,
+    help="A folder for what is made.",
+)
+@click.option(
+    "--users",
+    type=click.IntRange(min=50),
+    default=2000,
+    show_default=True,
+    help="How many people to make up.",
+)
+@TALK
+def demo(output: Path, users: int, quiet: bool, as_json: bool) -> None:
+    """Make up a log, classify, protect, verify and measure it, and show what came of it.
+
+    Example: querycloak demo -o demo-out
+    """
+    from querycloak.api.commands import run_demo
+
+    with progress(quiet or as_json) as show:
+        story = run_demo(output, users, progress=show)
+    if as_json:
+        emit(story)
+        return
+    for line in story["lines"]:
+        say(line, quiet)

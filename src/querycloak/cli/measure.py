@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from querycloak.cli.options import READING, TALK, alone, pairs
-from querycloak.cli.show import emit, number
+from querycloak.cli.options import READING, TALK, alone, emit, pairs
 from querycloak.errors import UsageError
+from querycloak.formatting import number
 
 
 @click.command("measure")
@@ -58,12 +58,12 @@ def command(
 
     Example: querycloak measure out.tsv --original log.tsv
     """
-    from querycloak.api import measure_files, own_history
+    from querycloak import api
 
     reading: dict[str, Any] = {"format": format_, "mapping": pairs(mapping, "--map"), "strict": strict}
     if own is not None:
         alone([release, original, truth, marketing, names], "--own", "it takes one history and nothing else")
-        said, words = own_history(own, show=show, output=output, **reading)
+        said, words = api.own_history(own, show=show, output=output, **reading)
         if as_json:
             emit({"own": said})
         elif not quiet:
@@ -73,7 +73,7 @@ def command(
     if release is None or original is None:
         hint = "name a RELEASE and `--original LOG`, or a history of your own with `--own HISTORY`"
         raise UsageError("there are no two logs to compare", hint=hint)
-    found = measure_files(release, original, names, truth=truth, marketing=marketing, **reading)
+    found = api.measure(original, release, names, truth=truth, marketing=marketing, **reading)
     if as_json:
         emit({"measures": found})
     elif not quiet:

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from querycloak.cli.options import READING, SEED, TALK, pairs
-from querycloak.cli.show import emit, plural, progress, say
+from querycloak.cli.options import READING, SEED, TALK, emit, pairs, progress, say
 from querycloak.errors import UsageError
+from querycloak.formatting import plural
 
 
 @click.command("obfuscate")
@@ -59,24 +59,18 @@ def _check(live: bool, as_json: bool, given: dict[str, Any]) -> None:
         raise UsageError("--json and the result would both go to standard output", hint="name a file with -o")
 
 
-def _settings(given: dict[str, Any]) -> Any:
-    from querycloak.clients.obfuscation.settings import Settings
-
-    return Settings(**{name: given[name] for name in ("method", "fakes", "timing", "bag", "pool")})
-
-
 def _file(quiet: bool, as_json: bool, given: dict[str, Any]) -> None:
-    from querycloak.engines.obfuscate import Cover, obfuscate
+    from querycloak.api.commands import obfuscate
 
+    names = ("method", "fakes", "timing", "bag", "pool", "truth", "seed", "keep", "strict")
     with progress(quiet or as_json) as show:
         done = obfuscate(
-            Cover(
-                settings=_settings(given),
-                format=given["format_"],
-                mapping=pairs(given["mapping"], "--map"),
-                progress=show,
-                **{name: given[name] for name in ("log", "output", "truth", "seed", "keep", "strict")},
-            )
+            given["log"],
+            given["output"],
+            format=given["format_"],
+            mapping=pairs(given["mapping"], "--map"),
+            progress=show,
+            **{name: given[name] for name in names},
         )
     if as_json:
         emit(done)
@@ -89,18 +83,10 @@ def _file(quiet: bool, as_json: bool, given: dict[str, Any]) -> None:
 
 
 def _live(quiet: bool, as_json: bool, given: dict[str, Any]) -> None:
-    from querycloak.clients.obfuscation.live import Rhythm
-    from querycloak.engines.obfuscate import live
+    from querycloak.api.commands import obfuscate_live
 
-    settings = _settings(given)
-    chosen = {
-        "timing": settings.timing,
-        "fakes": settings.fakes,
-        "every": given["every"],
-        "speed": given["speed"],
-    }
-    rhythm = Rhythm(**{name: value for name, value in chosen.items() if value is not None})
-    done = live(settings, rhythm, given["output"] or "-", given["seed"])
+    names = ("method", "fakes", "timing", "bag", "pool", "every", "speed", "seed")
+    done = obfuscate_live(given["output"] or "-", **{name: given[name] for name in names})
     if as_json:
         emit(done)
     told = f"sent {done['real']:,} real queries and {plural(done['fakes'], 'fake')}"

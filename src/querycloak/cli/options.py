@@ -1,8 +1,12 @@
-"""Options that several commands share, declared once."""
+"""Options and output that commands share: data to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -66,3 +70,44 @@ def alone(others: Iterable[object], option: str, hint: str = "") -> None:
     """Refuse options that belong to another use of a command."""
     if any(other is not None and other is not False and other != () for other in others):
         raise UsageError(f"`{option}` does not go with some of the other options", hint=hint)
+
+
+def say(text: str, quiet: bool = False) -> None:
+    """Print a line to standard error."""
+    if not quiet and text:
+        click.echo(text, err=True)
+
+
+def emit(value: Any) -> None:
+    """Print one JSON object; what is not a number there is null, since JSON knows no NaN."""
+    click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show what is being done, on a terminal only."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda step, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description:<9}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("start", total=None)
+        yield lambda step, done, total: bar.update(task, description=step, completed=done, total=total)

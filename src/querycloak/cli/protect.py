@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from querycloak.cli.options import LOG, READING, SEED, TALK, pairs
-from querycloak.cli.show import emit, plural, progress, say
+from querycloak.cli.options import LOG, READING, SEED, TALK, emit, pairs, progress, say
 from querycloak.errors import UsageError
+from querycloak.formatting import plural
 
 if TYPE_CHECKING:
-    from querycloak.engines.release import Report
+    from querycloak.api import Report
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -95,31 +95,28 @@ def command(
 
     Example: querycloak protect log.tsv -m rules -m frequent-only -s k=5 -o out.tsv
     """
-    from querycloak.engines.pipeline import parse_stages
-    from querycloak.engines.release import protect
-    from querycloak.engines.request import Request
+    from querycloak import api
 
     if as_json and rest["output"] == "-":
         raise UsageError(
             "--json and the release would both go to standard output", hint="name a file with -o"
         )
-    mapping, settings = pairs(rest.pop("mapping"), "--map"), pairs(chosen, "-s")
-    if marketing := rest.pop("marketing"):
-        settings["marketing"] = marketing
     with progress(quiet or as_json) as show:
-        request = Request(
-            stages=parse_stages(list(methods), settings),
-            mapping=mapping,
+        report = api.protect(
+            rest.pop("log"),
+            *methods,
+            settings=pairs(chosen, "-s"),
+            truth=rest.pop("truth") or False,
+            mapping=pairs(rest.pop("mapping"), "--map"),
             format=rest.pop("format_"),
-            spark=pairs(conf, "--conf"),
+            conf=pairs(conf, "--conf"),
             progress=show,
             **rest,
-        )
-        report = protect(request)
+        ).report
     if as_json:
         emit(report.as_dict())
     elif not quiet:
-        _tell(report, explain, request.dry_run)
+        _tell(report, explain, rest["dry_run"])
 
 
 def _tell(report: Report, explain: bool, dry_run: bool) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from querycloak.cli.options import SEED, TALK, pairs
-from querycloak.cli.show import emit, say
+from querycloak.cli.options import SEED, TALK, emit, pairs, say
 
 
 @click.command("serve")
@@ -50,13 +49,17 @@ def command(
 
     Example: querycloak serve --port 8484 -m cohort -s k=10
     """
-    from querycloak.service import entrance
+    from querycloak.api.commands import new_service_token, serve
 
-    given = flags | pairs(options, "--option")
-    path = Path(config) if config else None
-    setup = entrance.setup(given, list(methods), pairs(chosen, "--set"), seed=seed, config=path)
+    given: dict[str, Any] = {
+        "options": flags | pairs(options, "--option"),
+        "methods": list(methods),
+        "settings": pairs(chosen, "--set"),
+        "seed": seed,
+        "config": Path(config) if config else None,
+    }
     if new_token is not None:
-        click.echo(entrance.new_token(setup, new_token))
+        click.echo(new_service_token(new_token, **given))
         return
 
     def ready(address: str) -> None:
@@ -64,4 +67,4 @@ def command(
         if as_json:
             emit({"address": address})
 
-    entrance.serve(setup, ready)
+    serve(ready, **given)

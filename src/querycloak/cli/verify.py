@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from querycloak.cli.options import TALK, alone, pairs
-from querycloak.cli.show import emit, say
+from querycloak.cli.options import TALK, alone, emit, pairs, say
 from querycloak.errors import UsageError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -44,7 +43,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @TALK
 @click.pass_context
-def command(
+def verify(
     ctx: click.Context,
     /,
     release: Path | None,
@@ -69,9 +68,9 @@ def command(
     alone([findings, state], "RELEASE", hint="`--findings` and `--state` go with `--diff A B`")
     if release is None:
         raise UsageError("there is nothing to verify", hint="name a RELEASE, or two with `--diff A B`")
-    from querycloak.engines.verify import Question, verify
+    from querycloak import api
 
-    found = verify(Question(release, format=format_, mapping=pairs(mapping, "--map"), **rest))
+    found = api.verify(release, format=format_, mapping=pairs(mapping, "--map"), **rest)
     if as_json:
         emit(found.as_dict())
     lists = (
@@ -94,9 +93,9 @@ def _diff(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    from querycloak.report.certificate_diff import diff_files
+    from querycloak.api.commands import diff_certificates
 
-    found = diff_files(*files, findings=findings, state=state)
+    found = diff_certificates(*files, findings=findings, state=state)
     if as_json:
         emit(found.as_dict())
     elif not quiet:
@@ -113,3 +112,30 @@ def _diff(
         for line in found.relation:
             click.echo(f"  {line}")
     return 0 if found.not_weaker else 4
+
+
+@click.command("assess")
+@click.argument("release", type=_FILE)
+@click.option(
+    "--findings", multiple=True, type=_FILE, help="What `attack --json` wrote; may be given several times."
+)
+@click.option("--measures", type=_FILE, help="What `measure --json` wrote.")
+@click.option("-o", "--output", type=_FILE, required=True, help="The page to write: .html or .md.")
+@TALK
+def assess(
+    release: Path, findings: tuple[Path, ...], measures: Path | None, output: Path, quiet: bool, as_json: bool
+) -> None:
+    """Write a page in the style of an impact assessment, from certificate and findings.
+
+    RELEASE is a release or its certificate. What only a person can say is left blank on the page.
+
+    Example: querycloak assess out.tsv --findings found.json -o assessment.html
+    """
+    from querycloak.api.commands import assess_release
+
+    found = assess_release(release, output, findings=findings, measures=measures)
+    if as_json:
+        emit(found)
+    for one in found["risks"]:
+        say(f"{one['test'].lower()}: {one['risk']} ({one['why']})", quiet or as_json)
+    say(f"wrote {output}", quiet or as_json)

@@ -9,17 +9,14 @@ from typing import Any
 import polars as pl
 
 from querycloak import certificate
-from querycloak.dictionary import Texts
+from querycloak.audits.evidence import Evidence, Part
+from querycloak.audits.lineage import LINEAGE
 from querycloak.engines.pipeline import Stage
-from querycloak.guarantees import Evidence, Finding, NotCheckable, Part
-from querycloak.guarantees.lineage import LINEAGE
-from querycloak.registry import METHODS
-
-_NO_KEY = b"\0" * 32  # a promise does not depend on the key
+from querycloak.guarantee import Finding, NotCheckable
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditResult:
     """What an audit found: by method, and about the release as a whole.
 
     `waiting` is what the audit of a stream's next part must know of this one, if a method needs that.
@@ -49,10 +46,10 @@ def audit(
     erased: pl.LazyFrame | None = None,
     part: Part | None = None,
     spell: Callable[[], pl.LazyFrame] | None = None,
-) -> Audited:
+) -> AuditResult:
     """Test the promise of each stage on the final release, with whatever evidence there is."""
     parts, waiting = [], None
-    made = any(METHODS.get(stage.method).makes_rows for stage in stages)
+    made = any(stage.traits.creates_rows for stage in stages)
     whole = Evidence(
         release,
         original,
@@ -65,17 +62,22 @@ def audit(
         spell=spell,
     )
     for place, stage in enumerate(stages):
-        later = tuple(after.method for after in stages[place + 1 :])
-        promise = stage.build(_NO_KEY, place, Texts()).promise()
+        promise = stage.promise()
         spoilt = _rewrite(stages[place + 1 :])
-        new = any(METHODS.get(after).rewords for after in later)
-        earlier = tuple(before.method for before in stages[:place])
-        seen = replace(whole, later=later, earlier=earlier, rewritten_later=spoilt, reworded_later=new)
+        later, earlier = stages[place + 1 :], stages[:place]
+        seen = replace(
+            whole,
+            later=tuple(after.method for after in later),
+            earlier=tuple(before.method for before in earlier),
+            rewritten_earlier=_rewrite(earlier),
+            rewritten_later=spoilt,
+            reworded_later=any(after.traits.replaces_words for after in later),
+        )
         findings = promise.audit(seen)
-        if part is not None and promise.remaining is not None:
-            waiting = _remaining(promise.remaining, seen)
+        if part is not None and promise.labels_waiting is not None:
+            waiting = _remaining(promise.labels_waiting, seen)
         parts.append(certificate.method_part(stage.method, stage.settings.as_dict(), promise, findings))
-    return Audited(parts, [check(whole) for check in LINEAGE], waiting)
+    return AuditResult(parts, [check(whole) for check in LINEAGE], waiting)
 
 
 def _remaining(remaining: Callable[[Evidence], pl.DataFrame], evidence: Evidence) -> pl.DataFrame | None:
@@ -86,9 +88,9 @@ def _remaining(remaining: Callable[[Evidence], pl.DataFrame], evidence: Evidence
 
 
 def is_table(stages: list[Stage]) -> bool:
-    """Say whether these stages give a table of counts."""
-    return any(stage.build(_NO_KEY, place, Texts()).table for place, stage in enumerate(stages))
+    """Whether these stages give a table of counts."""
+    return any(stage.traits.is_table for stage in stages)
 
 
 def _rewrite(stages: list[Stage]) -> bool:
-    return any("query" in METHODS.get(stage.method).rewrites for stage in stages)
+    return any("query" in stage.traits.rewrites for stage in stages)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from querycloak import io, topics
-from querycloak.engines.request import silent
+from querycloak.engines.source import silent
 from querycloak.log import Skipped
 
 #: Rows that are classified together; each distinct query of a piece is looked at once.

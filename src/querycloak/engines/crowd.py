@@ -96,7 +96,7 @@ def _network(what: Study, people: int | None) -> network.Network:
 
 
 def _searches(what: Study, log: Log | None, net: network.Network) -> tuple[Any, Any]:
-    """Give whose each query is and, of a log, which text; the log's people sit anywhere in the network."""
+    """Return whose each query is and, of a log, which text; the log's people sit anywhere in the network."""
     if log is None:
         assert what.queries is not None
         return simulator.authors(net.users, what.queries, what.seed), None

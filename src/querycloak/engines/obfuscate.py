@@ -22,7 +22,7 @@ from querycloak.clients.obfuscation.live import Rhythm, Seen, cover
 from querycloak.clients.obfuscation.searches import Searches
 from querycloak.clients.obfuscation.settings import Settings
 from querycloak.engines.release import truth_bytes
-from querycloak.engines.request import silent
+from querycloak.engines.source import silent
 from querycloak.errors import UsageError
 from querycloak.keys import Secret, derive, write_private
 
@@ -130,12 +130,12 @@ async def _run(client: Evolving, rhythm: Rhythm, draws: Draws, out: BinaryIO) ->
 
 
 async def _heard(done: dict[str, int]) -> AsyncIterator[str | Seen]:
-    """Give what stands on the lines of standard input, as they come."""
+    """Yield what stands on the lines of standard input, as they come."""
     loop = asyncio.get_running_loop()
     waiting: asyncio.Queue[bytes] = asyncio.Queue(1)
     # a thread of its own, which may stay blocked in a read when everything else ends
     threading.Thread(target=_read, args=(_reader(sys.stdin.buffer), loop, waiting), daemon=True).start()
-    split = lines.Splitter()
+    split = lines.Tokenizer()
     while chunk := await waiting.get():
         for line in split.feed(chunk):
             if (event := _understood(line, done)) is not None:

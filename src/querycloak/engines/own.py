@@ -34,12 +34,12 @@ class Portrait:
     texts: dict[str, dict[str, list[str]]]
 
     def as_dict(self) -> dict[str, Any]:
-        """Give plain values, for `--json`."""
+        """Return plain values, for `--json`."""
         return self.counts | ({"shown": self.texts} if self.texts else {})
 
 
 def look(history: History, crowd: pl.DataFrame, *, show: bool = False) -> Portrait:
-    """Say what a history tells; `crowd` is a log of made-up people, who are there to compare with.
+    """Return what a history tells; `crowd` is a log of made-up people, who are there to compare with.
 
     With `show` the queries behind the counts are given too: they are for their owner only.
     """
@@ -120,7 +120,7 @@ def _topics(own: pl.DataFrame, others: pl.DataFrame) -> tuple[dict[str, Any], di
 
 
 def _by_person(classified: pl.DataFrame, level: int) -> list[set[str]]:
-    """Give each made-up person's topics, cut to a level."""
+    """Return each synthetic user's topics, cut to a level."""
     rows = _sure(classified).group_by("user", maintain_order=True).agg("category")
     return [{c for path in paths if (c := measure.cut(path, level))} for paths in rows["category"].to_list()]
 
@@ -162,11 +162,11 @@ def _habits(queries: pl.Series) -> tuple[dict[str, Any], list[str]]:
 
 
 def _bits(queries: Sequence[str]) -> dict[str, Any] | None:
-    """Say how rare queries are if their words came by chance, each as often as in English text.
+    """Return how rare queries are if their words came by chance, each as often as in English text.
 
     None without the extra `learn`, which knows how frequent words are.
     """
-    from querycloak.attacks.learned.words import rarity
+    from querycloak.attacks.link_learned.words import rarity
 
     try:
         each = sorted(float(rarity(_WORD.findall(query)).sum()) * math.log2(10) for query in queries)
@@ -183,7 +183,7 @@ def _bits(queries: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _singled_out(own: pl.DataFrame, others: pl.DataFrame) -> dict[str, Any]:
-    """Say how many made-up people are left to somebody who knows some of the owner's topics."""
+    """Return how many made-up people are left to somebody who knows some of the owner's topics."""
     mine = {c for path in _sure(own)["category"] if (c := measure.cut(path, 2))}
     crowd = _by_person(others, 2)
     left = {known: measure.left_by_topics(mine, crowd, known) for known in KNOWN}
@@ -195,5 +195,5 @@ def _singled_out(own: pl.DataFrame, others: pl.DataFrame) -> dict[str, Any]:
 
 
 def _some(texts: Any) -> list[str]:
-    """Give the first different texts."""
+    """Return the first different texts."""
     return list(dict.fromkeys(texts))[:_EXAMPLES]

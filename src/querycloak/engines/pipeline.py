@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from querycloak.dictionary import Texts
-from querycloak.errors import Refused, UsageError
+from querycloak.dictionary import Dictionaries
+from querycloak.errors import DataError, Refused, UsageError
+from querycloak.guarantee import Guarantee
 from querycloak.kernels import siphash
-from querycloak.kernels.distinct import distinct
+from querycloak.kernels.arrays import distinct
 from querycloak.kernels.order import within_moments
 from querycloak.keys import derive, stage_key
-from querycloak.log import COUNTS, NOTHING, Batch, IntArray
-from querycloak.protector import ERASED, Protector, State
+from querycloak.log import COUNTS, MISSING, Batch, IntArray
+from querycloak.protector import ERASED, Protector, State, Traits
 from querycloak.registry import METHODS
 from querycloak.settings import assign
 
@@ -32,7 +33,18 @@ class Stage:
     method: str
     settings: Any
 
-    def build(self, release_key: bytes, place: int, texts: Texts) -> Protector:
+    @cached_property
+    def traits(self) -> Traits:
+        """The properties of the method with these settings."""
+        found: Traits = METHODS.get(self.method).traits(self.settings)
+        return found
+
+    def promise(self) -> Guarantee:
+        """Return the guarantee of the method with these settings."""
+        found: Guarantee = METHODS.get(self.method).promise(self.settings)
+        return found
+
+    def build(self, release_key: bytes, place: int, texts: Dictionaries) -> Protector:
         """Make the method, keyed for its place in this release."""
         key = stage_key(release_key, place, self.method, self.settings.as_dict())
         protector: Protector = METHODS.get(self.method)(self.settings, key, texts)
@@ -40,125 +52,123 @@ class Stage:
 
 
 def parse_stages(methods: list[str], chosen: Mapping[str, str]) -> list[Stage]:
-    """Give each `[METHOD.]NAME=VALUE` to its stage; without a prefix exactly one stage must have it."""
+    """Return the stages with their `[METHOD.]NAME=VALUE` settings; a name without prefix must be unique."""
     if not methods:
         raise UsageError("no method was named", hint="`querycloak methods` lists them")
     if len(set(methods)) < len(methods):
         raise UsageError("a method is named twice", hint="one release runs each method once")
-    _check_order(methods)
     kinds = {method: METHODS.get(method).Settings for method in methods}
-    return [Stage(method, settings) for method, settings in assign(chosen, kinds).items()]
+    stages = [Stage(method, settings) for method, settings in assign(chosen, kinds).items()]
+    check_composition(stages)
+    return stages
 
 
-def _check_order(methods: list[str]) -> None:
-    """Refuse a method that wants records in the order of their times behind one in which they may wait."""
-    for place, method in enumerate(methods):
-        waiting = [earlier for earlier in methods[:place] if METHODS.get(earlier).holds]
-        if METHODS.get(method).wants_order and waiting:
-            raise UsageError(
-                f"`{method}` needs records in the order of their times, but in `{waiting[0]}` they may wait",
-                hint=f"name `{method}` before `{waiting[0]}`",
-            )
+def certified_stages(document: Mapping[str, Any]) -> list[Stage]:
+    """Return the stages that a certificate names; raise if one is not installed or has other settings."""
+    parts = document["methods"]
+    try:
+        return [
+            Stage(part["method"], METHODS.get(part["method"]).Settings(**part["settings"])) for part in parts
+        ]
+    except TypeError:
+        raise DataError("the certificate names a setting that its method does not have") from None
 
 
-def _check_tables(stages: list[Protector]) -> None:
-    """Refuse a method behind one whose result has no records left."""
-    for stage, after in pairwise(stages):
-        if stage.table:
-            raise Refused(
-                f"`{stage.name}` gives a table of counts, and `{after.name}` needs records",
-                hint=f"name `{stage.name}` last",
-            )
-
-
-def _check_columns(stages: list[Protector]) -> None:
-    """Refuse a method that changes what an earlier one's promise is about."""
+def check_composition(stages: Sequence[Stage]) -> None:
+    """Raise Refused or UsageError if the methods cannot follow each other in this order."""
     for place, stage in enumerate(stages):
-        for after in stages[place + 1 :]:
-            changed = sorted(stage.stands_on & (after.rewrites - after.empties))
-            if changed:
+        for before in stages[:place]:
+            _check_after(before, stage)
+        if stage.traits.needs_authors:
+            hiding = [s for s in stages if s is not stage and s.traits.labels.hides_authors]
+            if hiding:
                 raise Refused(
-                    f"`{after.name}` changes `{changed[0]}`, and that is what `{stage.name}` promises about",
+                    f"`{stage.method}` must know whose each record is, and `{hiding[0].method}` hides it",
                     hint="use one of them",
                 )
 
 
-def _check_alone(stages: list[Protector]) -> None:
-    """Refuse a promise about one person more or less behind a method in which that moves others' records."""
-    for place, stage in enumerate(stages):
-        mixing = [before.name for before in stages[:place] if not before.each_alone]
-        if stage.wants_alone and mixing:
-            raise Refused(
-                f"`{stage.name}` promises that one person more or less hardly matters, and in `{mixing[0]}` "
-                "other people's records depend on it",
-                hint=f"run `{stage.name}` without `{mixing[0]}`",
-            )
+def _check_after(before: Stage, stage: Stage) -> None:
+    first, then = before.traits, stage.traits
+    if then.needs_time_order and first.buffers_records:
+        raise UsageError(
+            f"`{stage.method}` needs records in time order, but `{before.method}` may hold them",
+            hint=f"name `{stage.method}` before `{before.method}`",
+        )
+    if first.is_table:
+        raise Refused(
+            f"`{before.method}` gives a table of counts, and `{stage.method}` needs records",
+            hint=f"name `{before.method}` last",
+        )
+    changed = sorted(first.promised_columns & (then.rewrites - then.empties))
+    if changed:
+        raise Refused(
+            f"`{stage.method}` changes the column `{changed[0]}`, and the guarantee of `{before.method}` "
+            "is about it",
+            hint="use one of them",
+        )
+    if then.needs_user_independent_input and not first.user_independent:
+        raise Refused(
+            f"`{stage.method}` gives user-level differential privacy, but after `{before.method}` one user's "
+            "records depend on other users",
+            hint=f"run `{stage.method}` without `{before.method}`",
+        )
 
 
 class Pipeline:
     """Runs stages one after the other; what one hands back is what the next takes in."""
 
-    def __init__(self, stages: list[Stage], release_key: bytes, texts: Texts, first: int = 0) -> None:
+    def __init__(self, stages: list[Stage], release_key: bytes, texts: Dictionaries, first: int = 0) -> None:
         """Build the stages; `first` is the place of the first one where others run elsewhere before it."""
         self.texts = texts
         self.stages = [stage.build(release_key, place, texts) for place, stage in enumerate(stages, first)]
         self._order_key = derive(release_key, "order")
-        moving = [s.name for s in self.stages if s.holds and "user" in s.rewrites and not s.wants_people]
-        moving += [s.name for s in self.stages if "user" in s.empties]
-        asking = [s.name for s in self.stages if s.wants_people and s.name not in moving]
-        moving = [name for name in moving if name not in asking]
-        if asking and moving:
-            raise Refused(
-                f"`{asking[0]}` must know whose each record is, and `{moving[0]}` hides it",
-                hint="use one of them",
-            )
-        _check_tables(self.stages)
-        _check_columns(self.stages)
-        _check_alone(self.stages)
-        self._met = np.empty(0, np.int64)
+        self.traits = [stage.traits for stage in stages]
+        check_composition(stages)
+        self._users = np.empty(0, np.int64)
 
     @property
     def reads(self) -> frozenset[str]:
         """Columns that a batch must carry."""
-        return frozenset[str]().union(*(stage.reads for stage in self.stages))
+        return frozenset[str]().union(*(one.reads for one in self.traits))
 
     @property
     def per_row(self) -> bool:
-        """Say whether rows of one search go separate ways."""
-        return any(stage.per_row for stage in self.stages)
+        """Whether rows of one search go separate ways."""
+        return any(one.unit == "row" for one in self.traits)
 
     @property
     def rewrites(self) -> frozenset[str]:
         """Columns whose released value comes from the batch."""
-        return frozenset[str]().union(*(stage.rewrites for stage in self.stages))
+        return frozenset[str]().union(*(one.rewrites for one in self.traits))
 
     @property
     def empties(self) -> frozenset[str]:
         """Columns that leave empty."""
-        return frozenset[str]().union(*(stage.empties for stage in self.stages))
+        return frozenset[str]().union(*(one.empties for one in self.traits))
 
     @property
     def table(self) -> bool:
-        """Say whether the result is a table of counts instead of records."""
-        return any(stage.table for stage in self.stages)
+        """Whether the result is a table of counts instead of records."""
+        return any(one.is_table for one in self.traits)
 
     def counts(self) -> pl.DataFrame:
-        """Give the table of counts, ordered by its own texts: never as the input was."""
+        """Return the table of counts, ordered by its own texts: never as the input was."""
         found = self.stages[-1].counts()
         names = [name for name in COUNTS if name in found.columns]
         return found.select(names).sort([name for name in ("query", "category", "user") if name in names])
 
-    def prepare(self) -> None:
-        """Let every stage say which optional part it misses."""
+    def check_ready(self) -> None:
+        """Raise MissingExtra if a stage lacks an optional part."""
         for stage in self.stages:
-            stage.prepare()
+            stage.check_ready()
 
     def push(self, batch: Batch) -> Batch:
         """Take records in; hand back what every stage lets go."""
         return self._through(0, batch)
 
     def advance(self, watermark: int) -> Batch:
-        """Tell every stage that event time has moved on."""
+        """Advance event time in every stage."""
         return self._each_then_on(lambda stage: stage.advance(watermark))
 
     def close(self) -> Batch:
@@ -170,12 +180,7 @@ class Pipeline:
 
         `rows` are those of their records that have not come out: the caller knows, since it still has them.
         """
-        if stuck := [stage.name for stage in self.stages if not stage.erases]:
-            raise Refused(
-                f"`{stuck[0]}` cannot forget anybody with these settings",
-                hint="wait until the release has ended, or use other settings",
-            )
-        self._met = np.setdiff1d(self._met, users)
+        self._users = np.setdiff1d(self._users, users)
         for stage in self.stages:
             stage.erase(users, rows)
             users = stage.label_of(users)
@@ -192,33 +197,33 @@ class Pipeline:
     def close_at(self, read: int) -> Batch:
         """End the input after so many rows: all that is left goes at that moment, and is ordered so."""
         batch = self.close()
-        return self._in_order(batch.replace(seq=np.maximum(batch.seq, read)))
+        return self._release_order(batch.replace(seq=np.maximum(batch.seq, read)))
 
     def _each_then_on(self, call: Any) -> Batch:
         released = Batch.empty(self.texts)
         for place, stage in enumerate(self.stages):
-            released += self._through(place + 1, self._left(stage, call(stage)))
-        return self._in_order(released)
+            released += self._through(place + 1, self._after_stage(place, call(stage)))
+        return self._release_order(released)
 
     def _through(self, start: int, batch: Batch) -> Batch:
-        for stage in self.stages[start:]:
-            batch = self._left(stage, stage.push(batch)) if len(batch) else batch
+        for place, stage in enumerate(self.stages[start:], start):
+            batch = self._after_stage(place, stage.push(batch)) if len(batch) else batch
         return batch
 
-    def _left(self, stage: Protector, batch: Batch) -> Batch:
+    def _after_stage(self, place: int, batch: Batch) -> Batch:
         """Order what a stage hands back; what it may not show, the next one may not go by either."""
-        hidden = sorted(stage.empties & {"rank", "url", "category"})
-        if hidden and len(batch) and stage is not self.stages[-1]:
-            batch = batch.replace(**{name: np.full(len(batch), NOTHING) for name in hidden})
-        return self._in_order(batch, self.stages.index(stage) + 1)
+        hidden = sorted(self.traits[place].empties & {"rank", "url", "category"})
+        if hidden and len(batch) and place + 1 < len(self.stages):
+            batch = batch.replace(**{name: np.full(len(batch), MISSING) for name in hidden})
+        return self._release_order(batch, place + 1)
 
-    def _in_order(self, batch: Batch, stages: int | None = None) -> Batch:
+    def _release_order(self, batch: Batch, stages: int | None = None) -> Batch:
         """Order by moment of release, then by time, then by a keyed hash: never by author.
 
         What has come through so many stages (all, if not said) may have an order of its own already.
         """
-        waiting = [stage for stage in self.stages[:stages] if stage.holds]
-        if waiting and waiting[-1].orders:
+        buffering = [one for one in self.traits[:stages] if one.buffers_records]
+        if buffering and buffering[-1].sets_release_order:
             return batch
         if len(batch) < 2 or bool(np.all(batch.seq[1:] > batch.seq[:-1])):
             return batch
@@ -229,35 +234,35 @@ class Pipeline:
         return batch[np.lexsort((ties, batch.time, batch.seq))]
 
     def ties(self, rows: IntArray) -> IntArray:
-        """Give the numbers that decide between rows of one moment and time, to sort them elsewhere."""
+        """Return the numbers that decide between rows of one moment and time, to sort them elsewhere."""
         found = siphash.draw(self._order_key, _ORDER, rows)
         return (found ^ np.uint64(1 << 63)).view(np.int64)
 
-    def meet(self, users: IntArray) -> None:
+    def register_users(self, users: IntArray) -> None:
         """Remember whom the log is about, for the truth."""
         new = np.flatnonzero(np.bincount(users + 1)) - 1  # codes are dense
-        self._met = distinct(np.concatenate([self._met, new]))
+        self._users = distinct(np.concatenate([self._users, new]))
 
-    def check_people(self) -> None:
-        """Let every stage refuse settings that the people of the log cannot meet."""
+    def check_user_count(self) -> None:
+        """Raise if a stage cannot work with the number of users of the log."""
         for stage in self.stages:
-            stage.check_people(int(self._met.size))
+            stage.check_user_count(int(self._users.size))
 
     def _label_of(self, users: IntArray) -> IntArray:
         for stage in self.stages:
             users = stage.label_of(users)
         return users
 
-    def spelled_labels(self, users: pl.Series) -> pl.Series:
+    def labels_of_users(self, users: pl.Series) -> pl.Series:
         """Spell out the labels that stand for users."""
         return self.texts.user.decode(self._label_of(self.texts.user.encode(users)))
 
-    def behind(self, labels: IntArray) -> pl.Series:
+    def users_of_labels(self, labels: IntArray) -> pl.Series:
         """Spell out the users that labels stand for."""
-        own = self._label_of(self._met)
+        own = self._label_of(self._users)
         order = np.argsort(own)
         place = np.minimum(np.searchsorted(own[order], labels), max(own.size - 1, 0))
-        return self.texts.user.decode(self._met[order][place])
+        return self.texts.user.decode(self._users[order][place])
 
     def drain_dropped(self) -> IntArray:
         """Hand over the rows that any stage dropped since the last call."""
@@ -268,7 +273,7 @@ class Pipeline:
         return {stage.name: dict(stage.dropped) for stage in self.stages}
 
     def snapshot(self) -> State:
-        """Give the state of all stages."""
+        """Return the state of all stages."""
         parts = ((place, stage.snapshot()) for place, stage in enumerate(self.stages))
         return {f"{place}/{name}": array for place, state in parts for name, array in state.items()}
 

@@ -1,44 +1,85 @@
-"""Makes a release: read, replay, protect, write, audit, certify; nothing appears before all is well."""
+"""Make a release: read, replay, protect, write, audit, certify; nothing is published before all is done."""
 
 from __future__ import annotations
 
-import hashlib
 import io as std_io
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 import polars as pl
 
 from querycloak import certificate, io, keys
-from querycloak.dictionary import Texts
+from querycloak.audits.evidence import numbered
+from querycloak.dictionary import Dictionaries
 from querycloak.engines import audit as auditing
-from querycloak.engines import local
-from querycloak.engines.audit import Audited
-from querycloak.engines.local import LocalWork
-from querycloak.engines.pipeline import Pipeline
-from querycloak.engines.request import Reading, Request
-from querycloak.engines.state import Book, SourceState
-from querycloak.errors import BrokenPromise, Refused, UsageError
-from querycloak.guarantees import numbered
+from querycloak.engines.audit import AuditResult
+from querycloak.engines.local import Engine, LocalEngine, Outcome, Task
+from querycloak.engines.pipeline import Pipeline, Stage, certified_stages
+from querycloak.engines.source import LogInput, LogSource, Progress, ReadOptions, silent
+from querycloak.engines.source_state import SourceFiles
+from querycloak.errors import BrokenPromise, DataError, QueryCloakError, Refused, UsageError
+from querycloak.formatting import table
 from querycloak.keys import Secret, write_private
-from querycloak.log import CANONICAL, COUNTS
-from querycloak.registry import METHODS
+from querycloak.log import CANONICAL, COUNTS, Log
 
-if TYPE_CHECKING:
-    from querycloak.engines.spark.release import SparkWork
+#: The format in which a release is kept in memory.
+IN_MEMORY: Final = "release.parquet"
+
+
+@dataclass(frozen=True)
+class ReleaseJob:
+    """One call of `protect`: everything that decides the result.
+
+    Without `output` the release stays in memory. `truth` is the file for the ground truth; `keep_truth` keeps
+    it in memory.
+    """
+
+    log: LogInput
+    output: str | None
+    stages: list[Stage]
+    truth: Path | None = None
+    keep_truth: bool = False
+    state: Path | None = None
+    source: str | None = None
+    seed: int | None = None
+    secret_file: Path | None = None
+    sign: Path | None = None
+    dry_run: bool = False
+    format: str | None = None
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    keep: Sequence[str] = ()
+    strict: bool = False
+    piece_rows: int | None = None
+    progress: Progress = silent
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the release, where temporary files are written too."""
+        return Path.cwd() if self.output in (None, "-") else Path(str(self.output)).resolve().parent
+
+    def open_source(self) -> LogSource:
+        """Return the log of the job."""
+        options = ReadOptions(self.format, self.mapping, tuple(self.keep), self.strict)
+        return LogSource(
+            self.log,
+            options,
+            piece_rows=self.piece_rows,
+            spool_folder=self.folder,
+            progress=self.progress,
+        )
 
 
 @dataclass
 class Report:
-    """What a run of `protect` did, for its operator: exact counts are not for the public."""
+    """What a run of `protect` did. Exact counts are for the operator, not for the public."""
 
-    output: str
+    output: str | None
     methods: list[str]
     rows_read: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
@@ -55,8 +96,70 @@ class Report:
     written: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the report as plain values, for `--json`."""
+        """Return the report as plain values, for `--json`."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A protected log with its certificate, its report and, if it was kept, the private ground truth."""
+
+    certificate: dict[str, Any] = field(repr=False)
+    report: Report = field(repr=False)
+    _content: Path | bytes | None = field(default=None, repr=False)
+    _truth: pl.DataFrame | Path | None = field(default=None, repr=False)
+    _keep: tuple[str, ...] = field(default=(), repr=False)
+
+    @cached_property
+    def log(self) -> Log:
+        """The released log; of a table, its counts. Read when it is first used."""
+        if self._content is None:
+            raise UsageError("a release that was not written, or went to standard output, cannot be read")
+        if not self.report.table:
+            return io.read(self._content, required=(), keep=self._keep)
+        layout = io.Layout.from_dict(self.certificate["release"]["layout"])
+        found = io.read(self._content, layout=layout, required=())
+        absent = [
+            pl.lit(None, pl.String).alias(name) for name in layout.columns if name not in found.frame.columns
+        ]
+        frame = found.frame.with_columns(absent).select("row", *layout.columns)  # JSON without lines has none
+        return replace(found, frame=frame.cast({"count": pl.Int64}), table=True)
+
+    @cached_property
+    def truth(self) -> pl.DataFrame:
+        """The ground truth: where each released row came from. Private, for evaluation only."""
+        if self._truth is None:
+            raise UsageError("the ground truth was not kept")
+        return read_truth(self._truth) if isinstance(self._truth, Path) else self._truth
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the released records as a polars frame."""
+        return self.log.frame.drop("row")
+
+    def to_pandas(self) -> Any:
+        """Return the released records as a pandas frame."""
+        return self.to_polars().to_pandas()
+
+    def to_arrow(self) -> Any:
+        """Return the released records as an Arrow table."""
+        return self.to_polars().to_arrow()
+
+    def write(self, path: str | Path) -> None:
+        """Write the released log and, beside it, an unsigned certificate with the hash of these bytes."""
+        columns = [name for name in self.log.frame.columns if name != "row"]
+        layout = io.layout_for(path, like=self.log.layout, columns=columns)
+        sha256 = io.write(self.log, path, layout)
+        document = {name: part for name, part in self.certificate.items() if name != "signature"}
+        document["release"] = document["release"] | {"sha256": sha256, "layout": layout.as_dict()}
+        certificate.path_of(Path(path)).write_bytes(certificate.to_bytes(document))
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (one["method"], one["promise"], one["audit"], "; ".join(one["does_not_protect_against"]))
+            for one in self.certificate["methods"]
+        ]
+        said = f"{self.report.released:,} of {self.report.rows_read:,} records released"
+        return table(("method", "promise", "audit", "does not protect against"), rows, said)
 
 
 class _Clock:
@@ -72,199 +175,188 @@ class _Clock:
         self._since = now
 
 
-def protect(request: Request) -> Report:
-    """Protect a log file and write the release, its certificate and, if asked for, the truth."""
-    clock, plan = _Clock(), _plan(request)
-    report = Report(request.output, [stage.method for stage in request.stages], earlier_releases=plan.earlier)
+def make_release(job: ReleaseJob, engine: Engine | None = None) -> Release:
+    """Protect a log and write the release, its certificate and, if asked for, the ground truth."""
+    clock = _Clock()
+    _check_targets(job)
     with ExitStack() as cleanup:
-        reading = Reading(request, plan.key)
-        cleanup.callback(reading.close)
-        pipeline = Pipeline(request.stages, plan.key, Texts())
-        pipeline.prepare()
-        books: list[Book] = []
-        if plan.state is not None:
-            plan.state.lock()
-            cleanup.callback(plan.state.unlock)
-            books = plan.state.open_books(request.stages, pipeline)
-        work = _work(request, reading, pipeline, plan.key, books)
-        writer, truth, released = _run(request, reading, pipeline, work, cleanup, clock)
-        _count(report, reading, pipeline, work, released)
+        state = SourceFiles.of(job.source, job.state)
+        if state is not None:
+            cleanup.callback(state.unlock)
+        plan = _plan(job, state)
+        report = Report(job.output, [stage.method for stage in job.stages], earlier_releases=plan.earlier)
+        source = job.open_source()
+        cleanup.callback(source.close)
+        pipeline = Pipeline(job.stages, plan.key, Dictionaries())
+        pipeline.check_ready()
+        stored = state.load(job.stages, pipeline) if state is not None else []
+        task = Task(job.stages, plan.key, pipeline, stored, job.progress)
+        writer, truth, released, outcome = _run(job, source, engine or LocalEngine(), task, cleanup, clock)
+        _count(report, source, outcome, released)
         numbers = numbered(truth.lazy()).collect()
-        if request.truth is None:
-            truth = numbers  # nobody will see it, and its texts take room
-        audited = _audited(request, writer, reading, numbers, released)
+        if job.truth is None and not job.keep_truth:
+            truth = numbers  # nobody will see it, and its texts take memory
+        audited = _audited(job, writer, source, numbers, released)
         clock.lap("audit")
-        for part, facts in zip(audited.methods, work.facts(), strict=True):
+        for part, facts in zip(audited.methods, outcome.facts, strict=True):
             part["facts"] |= facts
-        report.certificate = _certify(request, plan, writer, audited, pipeline)
-        if not request.dry_run:
-            if plan.state is not None:  # first: what was spent must be known even if the rest fails
-                plan.state.close_books(request.stages, pipeline, work.books())
-            report.written = _publish(request, report, writer, truth)
+        report.certificate = _certify(job, plan, writer, audited)
+        content = None
+        if not job.dry_run:
+            if state is not None:  # first: what was spent must be known even if the rest fails
+                state.save(job.stages, outcome.stored)
+            content = _publish(job, report, writer, source, truth)
         clock.lap("publish")
     report.seconds = clock.seconds
-    return report
+    written = None if job.dry_run else job.truth
+    return Release(report.certificate, report, content, truth if job.keep_truth else written, tuple(job.keep))
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is decided before anything is read: the secret, the key, and this release's place."""
+    """What is decided before anything is read: the secret, the key, and the number of earlier releases."""
 
     secret: Secret
-    state: SourceState | None
+    state: SourceFiles | None
     earlier: int
     name: str
     key: bytes
 
 
-def _plan(request: Request) -> _Plan:
-    if request.source is None and any(getattr(stage.settings, "budget", 0) for stage in request.stages):
-        raise UsageError(
-            "a `budget` is for all releases of a source, and no source is named", hint="use `--source NAME`"
-        )
-    _check_targets(request)
-    state, source = SourceState.of(request.source, request.state), request.source or ""
-    secret, earlier = Secret.choose(request.seed, request.secret_file), len(state.earlier) if state else 0
-    name = keys.release_name(secret, source, earlier)
+def protect_like(document: Mapping[str, Any]) -> Callable[[Log], Release] | None:
+    """Return a function that protects a log by the methods and settings of a certificate.
+
+    None where that is impossible: for a trace without a certificate, a table of counts, a method that is not
+    installed. The same log gives the same release, as far as its methods can be seeded.
+    """
+    if not document.get("methods") or document["release"].get("table"):
+        return None
+    try:
+        stages = certified_stages(document)
+    except QueryCloakError:
+        return None
+    return lambda log: make_release(ReleaseJob(log, None, stages, keep_truth=True, seed=0))
+
+
+def _plan(job: ReleaseJob, state: SourceFiles | None) -> _Plan:
+    secret, source = Secret.choose(job.seed, job.secret_file), job.source or ""
+    earlier = len(state.earlier) if state else 0
+    name = keys.release_id(secret, source, earlier)
     return _Plan(secret, state, earlier, name, keys.release_key(secret, source, name))
 
 
-def _check_targets(request: Request) -> None:
-    """Find out what would stop a release at its end before anything is spent or entered."""
-    kept = [s.method for s in request.stages if METHODS.get(s.method).wants_alone]
-    if request.keep and kept:
+def _check_targets(job: ReleaseJob) -> None:
+    """Raise what would stop a release at its end, before anything is read, spent or entered."""
+    if job.source is None and any(stage.traits.budget for stage in job.stages):
+        raise UsageError(
+            "a `budget` is for all releases of a source, and no source is named", hint="use `--source NAME`"
+        )
+    kept = [s.method for s in job.stages if s.traits.needs_user_independent_input]
+    if job.keep and kept:
         raise Refused(
             f"`--keep` passes a column on as it is, and `{kept[0]}` promises what no such column keeps",
             hint="leave out `--keep`",
         )
-    making = [s.method for s in request.stages if METHODS.get(s.method).makes_rows]
-    if request.keep and making:
+    making = [s.method for s in job.stages if s.traits.creates_rows]
+    if job.keep and making:
         raise Refused(
             f"`--keep` passes a column on as it is, and rows of `{making[0]}` come from no row of the log",
             hint="leave out `--keep`",
         )
-    targets = [request.truth] if request.truth is not None else []
-    if request.output != "-":
-        output = Path(request.output)
+    targets = [job.truth] if job.truth is not None else []
+    if job.output not in (None, "-"):
+        output = Path(str(job.output))
         targets += [certificate.path_of(output), certificate.private_path_of(output)]
     for target in targets:
         if target.is_dir() or not target.absolute().parent.is_dir():
             raise UsageError("a file to be written has no folder, or is one", hint="make the folder first")
-    if request.sign is not None:
-        certificate.signing_key(request.sign)
+    if job.sign is not None:
+        certificate.signing_key(job.sign)
 
 
 def _certify(
-    request: Request, plan: _Plan, writer: io.Writer, audited: Audited, pipeline: Pipeline
+    job: ReleaseJob, plan: _Plan, writer: io.Writer, audited: AuditResult
 ) -> certificate.Certificate:
-    """Write the certificate, after the release has got its entry in the ledger."""
-    layout = writer.layout.as_dict()
+    """Return the certificate, after the release has been entered into the ledger."""
     release: dict[str, Any] = {
         "id": plan.name,
-        "source": request.source,
+        "source": job.source,
         "sha256": writer.sha256,
-        "layout": layout,
+        "layout": writer.layout.as_dict(),
     }
-    if pipeline.table:
+    if any(stage.traits.is_table for stage in job.stages):
         release["table"] = True
-    entry = _enter(plan, request, writer.sha256) if plan.state and not request.dry_run else None
+    entry = _enter(plan, job, writer.sha256) if plan.state and not job.dry_run else None
     document = certificate.build(
         release=release,
         methods=audited.methods,
         lineage=audited.lineage,
         secret=plan.secret,
         ledger=entry,
-        own_noise=any(stage.own_noise for stage in pipeline),
+        own_noise=any(stage.traits.system_noise for stage in job.stages),
     )
-    return certificate.sign(document, request.sign) if request.sign else document
+    return certificate.sign(document, job.sign) if job.sign else document
 
 
-def _enter(plan: _Plan, request: Request, sha256: str) -> dict[str, Any]:
+def _enter(plan: _Plan, job: ReleaseJob, sha256: str) -> dict[str, Any]:
     assert plan.state is not None
-    methods = [{"method": s.method, "settings": s.settings.as_dict()} for s in request.stages]
+    methods = [{"method": s.method, "settings": s.settings.as_dict()} for s in job.stages]
     entry = plan.state.note(
-        {"source": request.source, "release": plan.name, "methods": methods, "sha256": sha256}
+        {"source": job.source, "release": plan.name, "methods": methods, "sha256": sha256}
     )
     return {"head": entry["hash"], "entry": entry["number"], "earlier_releases_of_source": plan.earlier}
 
 
-def _work(
-    request: Request, reading: Reading, pipeline: Pipeline, key: bytes, books: list[Book]
-) -> LocalWork | SparkWork:
-    """Choose who does the work."""
-    if request.engine == "spark":
-        from querycloak.engines.spark.release import SparkWork
-
-        return SparkWork(request, reading, key, books)
-    warming = threading.Thread(target=local.warm_up, args=(request.stages,), daemon=True)
-    warming.start()  # while the file is read
-    return LocalWork(pipeline, reading.pieces())
-
-
 def _run(
-    request: Request,
-    reading: Reading,
-    pipeline: Pipeline,
-    work: LocalWork | SparkWork,
-    cleanup: ExitStack,
-    clock: _Clock,
-) -> tuple[io.Writer, pl.DataFrame, int]:
-    """Protect piece by piece into a file that does not have its final name yet; count its rows."""
+    job: ReleaseJob, source: LogSource, engine: Engine, task: Task, cleanup: ExitStack, clock: _Clock
+) -> tuple[io.Writer, pl.DataFrame, int, Outcome]:
+    """Protect piece by piece into a file without its final name; also return truth and number of rows."""
     writer, truths, released = None, [], 0
-    for part in work.parts():
+    for part in engine.run(source, task):
         clock.lap("read and protect")
         truths.append(part.truth)
-        if pipeline.table:
+        if task.pipeline.table:
             continue
         if writer is None:
-            layout = io.layout_for(request.output, like=reading.layout)
-            writer = cleanup.enter_context(io.Writer(request.output, layout))
+            layout = io.layout_for(job.output or IN_MEMORY, like=source.layout)
+            writer = cleanup.enter_context(io.Writer(job.output, layout))
         writer.write(part.frame)
         released += part.frame.height
-        request.progress("protect", released, None)
+        job.progress("protect", released, None)
         clock.lap("write")
-    if pipeline.table:
-        writer, released = _write_table(request, reading, work.counts(), cleanup)
+    outcome = engine.outcome()
+    if outcome.counts is not None:
+        layout = io.table_layout(job.output or IN_MEMORY, outcome.counts.columns, like=source.layout)
+        writer = cleanup.enter_context(io.Writer(job.output, layout))
+        writer.write(outcome.counts)
+        released = outcome.counts.height
     assert writer is not None
     writer.close()
     clock.lap("write")
     truth = pl.concat(truths).with_row_index("released_row").cast({"released_row": pl.Int64})
-    return writer, truth, released
+    return writer, truth, released, outcome
 
 
-def _write_table(
-    request: Request, reading: Reading, counts: pl.DataFrame, cleanup: ExitStack
-) -> tuple[io.Writer, int]:
-    """Write the counts of a method whose result has no records."""
-    layout = io.table_layout(request.output, counts.columns, like=reading.layout)
-    writer = cleanup.enter_context(io.Writer(request.output, layout))
-    writer.write(counts)
-    return writer, counts.height
-
-
-def _count(
-    report: Report, reading: Reading, pipeline: Pipeline, work: LocalWork | SparkWork, released: int
-) -> None:
-    report.rows_read = reading.rows_read
-    report.skipped = dict(reading.skipped.counts)
-    report.skipped_rows = reading.skipped.first_rows
-    report.dropped_columns = list(reading.dropped_columns)
-    report.released, report.table = released, pipeline.table
-    shown = 0 if pipeline.table else released
-    report.withheld = reading.rows_read - reading.skipped.total - shown
-    report.reasons = work.dropped()
-    report.explanation = work.explanation()
+def _count(report: Report, source: LogSource, outcome: Outcome, released: int) -> None:
+    report.rows_read = source.rows_read
+    report.skipped = dict(source.skipped.counts)
+    report.skipped_rows = source.skipped.first_rows
+    report.dropped_columns = list(source.dropped_columns)
+    report.released, report.table = released, outcome.counts is not None
+    report.withheld = source.rows_read - source.skipped.total - (0 if report.table else released)
+    report.reasons = outcome.dropped
+    report.explanation = outcome.explanation
 
 
 def _audited(
-    request: Request, writer: io.Writer, reading: Reading, truth: pl.DataFrame, released: int
-) -> Audited:
-    """Audit the very bytes that would be published; break off when a promise is broken."""
-    request.progress("audit", 0, None)
-    original = reading.original()
+    job: ReleaseJob, writer: io.Writer, source: LogSource, truth: pl.DataFrame, released: int
+) -> AuditResult:
+    """Audit the bytes that would be published. Raise BrokenPromise if a guarantee fails."""
+    job.progress("audit", 0, None)
+    original = source.original()
     release = _numbered_release(writer, released)
     audited = auditing.audit(
-        request.stages, release.lazy(), original, truth.lazy(), spell=lambda: _written(writer).lazy()
+        job.stages, release.lazy(), original, truth.lazy(), spell=lambda: _written(writer).lazy()
     )
     if faults := audited.broken():
         raise BrokenPromise("the release broke a promise; nothing was published\n" + "\n".join(faults))
@@ -292,19 +384,25 @@ def _pieces(writer: io.Writer, names: tuple[str, ...]) -> Iterator[pl.DataFrame]
         yield frame.select("released_row", *(name for name in names if name in frame.columns))
 
 
-def _publish(request: Request, report: Report, writer: io.Writer, truth: pl.DataFrame) -> list[str]:
-    """Give everything its final name, the release last."""
+def _publish(
+    job: ReleaseJob, report: Report, writer: io.Writer, source: LogSource, truth: pl.DataFrame
+) -> Path | bytes | None:
+    """Write all files under their final names, the release last; return where the release can be read."""
     written = []
-    if request.truth is not None:
-        write_private(request.truth, truth_bytes(truth))
-        written.append(str(request.truth))
-    if request.output != "-":
-        output = Path(request.output)
-        write_private(certificate.private_path_of(output), _private_part(request, report))
+    if job.truth is not None:
+        write_private(job.truth, truth_bytes(truth))
+        written.append(str(job.truth))
+    if job.output not in (None, "-"):
+        output = Path(str(job.output))
+        write_private(certificate.private_path_of(output), _private_part(report, source))
         certificate.path_of(output).write_bytes(certificate.to_bytes(report.certificate))
         written += [str(certificate.path_of(output)), str(certificate.private_path_of(output))]
+    content = writer.unfinished if job.output is None else None
     writer.commit()
-    return [request.output, *written]
+    if job.output is None:
+        return content
+    report.written = [job.output, *written]
+    return Path(job.output) if job.output != "-" else None
 
 
 def truth_bytes(truth: pl.DataFrame) -> bytes:
@@ -314,11 +412,11 @@ def truth_bytes(truth: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def _private_part(request: Request, report: Report) -> bytes:
+def _private_part(report: Report, source: LogSource) -> bytes:
     exact = {
         "schema": "querycloak/certificate-private/1",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "input_sha256": _sha256(request.log),
+        "input_sha256": source.sha256(),
         "rows_read": report.rows_read,
         "skipped": report.skipped,
         "released": report.released,
@@ -328,9 +426,13 @@ def _private_part(request: Request, report: Report) -> bytes:
     return certificate.to_bytes(exact)
 
 
-def _sha256(log: str) -> str | None:
-    path = Path(log)
-    if log == "-" or not path.is_file():
-        return None
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def read_truth(path: Path) -> pl.DataFrame:
+    """Return the private ground truth of a release."""
+    needed = {"released_row", "original_row", "original_user", "released_after"}
+    try:
+        truth = pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError):
+        raise DataError("the truth file cannot be read as Parquet") from None
+    if missing := needed - set(truth.columns):
+        raise DataError(f"the truth file lacks {', '.join(sorted(missing))}")
+    return truth

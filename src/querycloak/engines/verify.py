@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
-from querycloak import certificate, io
+from querycloak import certificate, io, keys
+from querycloak.audits.evidence import Part
+from querycloak.dictionary import Dictionaries
 from querycloak.engines import audit as auditing
-from querycloak.engines import recompute
-from querycloak.engines.pipeline import Stage
+from querycloak.engines import local
+from querycloak.engines.pipeline import Pipeline, Stage, certified_stages
+from querycloak.engines.release import read_truth
+from querycloak.engines.source import LogSource, ReadOptions
 from querycloak.errors import DataError, QueryCloakError, UsageError
-from querycloak.guarantees import Part
+from querycloak.guarantee import rows_text
 from querycloak.log import Log
-from querycloak.registry import METHODS
 
+#: The check that recomputes the release.
+CHECK: Final = "the secret gives the same records under the same labels"
 #: The column in which lines of a live stream have their number.
 _NUMBERS = ("offset",)
 
@@ -31,23 +38,23 @@ class Verification:
     broken: list[dict[str, str]] = field(default_factory=list)
 
     def add(self, about: str, check: str, verdict: str, detail: str = "") -> None:
-        """Put a check on the list where its verdict belongs."""
+        """Add a check to the list of its verdict."""
         lists = {"kept": self.checked, "broken": self.broken}
         line = {"about": about, "check": check, "detail": detail}
         lists.get(verdict, self.not_checkable).append(line)
 
     @property
     def holds(self) -> bool:
-        """Say whether nothing is broken."""
+        """Whether nothing is broken."""
         return not self.broken
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the lists as plain values, for `--json`."""
+        """Return the lists as plain values, for `--json`."""
         return {"checked": self.checked, "not_checkable": self.not_checkable, "broken": self.broken}
 
 
 @dataclass(frozen=True)
-class Question:
+class VerifyJob:
     """One call of `verify`: the release and whatever evidence the caller has."""
 
     release: Path
@@ -60,27 +67,27 @@ class Question:
     mapping: dict[str, str] = field(default_factory=dict)
 
 
-def verify(question: Question) -> Verification:
+def verify(job: VerifyJob) -> Verification:
     """Check schema, hash and signature, then every promise, even when someone fixed up the hash."""
-    if question.original is None and (question.truth is not None or question.secret_file is not None):
+    if job.original is None and (job.truth is not None or job.secret_file is not None):
         raise UsageError("`--truth` and `--secret-file` need `--original`", hint="name the log with it")
-    if question.original is not None and question.truth is None and question.secret_file is None:
+    if job.original is not None and job.truth is None and job.secret_file is None:
         raise UsageError(
             "`--original` alone shows nothing", hint="give `--truth` or `--secret-file` with it, or neither"
         )
-    document = certificate.read(question.certificate or certificate.path_of(question.release))
-    if "stream" in document["release"] and question.original is not None:
+    document = certificate.read(job.certificate or certificate.path_of(job.release))
+    if "stream" in document["release"] and job.original is not None:
         raise UsageError(
             "lines of a live stream are checked without the original",
             hint="leave out `--original`: who waited when these lines left is in no log",
         )
     result = Verification()
     result.add("certificate", "the certificate fits its schema", "kept")
-    _check_hash(question.release, document, result)
-    _check_signature(question, document, result)
-    _check_promises(question, document, result)
-    if question.secret_file is not None:
-        recompute.check(question, stages_of(document), document, result)
+    _check_hash(job.release, document, result)
+    _check_signature(job, document, result)
+    _check_promises(job, document, result)
+    if job.secret_file is not None:
+        _recompute(job, certified_stages(document), document, result)
     return result
 
 
@@ -97,44 +104,33 @@ def _check_hash(release: Path, document: certificate.Certificate, result: Verifi
     )
 
 
-def _check_signature(question: Question, document: certificate.Certificate, result: Verification) -> None:
+def _check_signature(job: VerifyJob, document: certificate.Certificate, result: Verification) -> None:
     what = "the certificate is signed by the given key"
-    if question.public_key is not None:
-        fault = certificate.signature_fault(document, question.public_key)
+    if job.public_key is not None:
+        fault = certificate.signature_fault(document, job.public_key)
         result.add("signature", what, "broken" if fault else "kept", fault)
     elif "signature" in document:
         result.add("signature", what, "not checkable", "no --public-key was given")
 
 
-def _check_promises(question: Question, document: certificate.Certificate, result: Verification) -> None:
-    release = _read_release(question, document, result)
+def _check_promises(job: VerifyJob, document: certificate.Certificate, result: Verification) -> None:
+    release = _read_release(job, document, result)
     if release is None:
         return
-    original, truth = _evidence(question)
+    original, truth = _evidence(job)
     part = Part() if "stream" in document["release"] else None
-    found = auditing.audit(stages_of(document), release, original, truth, part=part)
+    found = auditing.audit(certified_stages(document), release, original, truth, part=part)
     for about, finding in found.findings():
         result.add(about, finding.check, finding.verdict, finding.detail)
 
 
-def stages_of(document: certificate.Certificate) -> list[Stage]:
-    """Rebuild the stages that a certificate names."""
-    parts = document["methods"]
-    try:
-        return [
-            Stage(part["method"], METHODS.get(part["method"]).Settings(**part["settings"])) for part in parts
-        ]
-    except TypeError:
-        raise DataError("the certificate names a setting that its method does not have") from None
-
-
 def _read_release(
-    question: Question, document: certificate.Certificate, result: Verification
+    job: VerifyJob, document: certificate.Certificate, result: Verification
 ) -> pl.LazyFrame | None:
     try:
         live = "stream" in document["release"]
         layout = io.Layout.from_dict(document["release"]["layout"])
-        log = io.read(str(question.release), layout=layout, required=(), keep=_NUMBERS if live else ())
+        log = io.read(str(job.release), layout=layout, required=(), keep=_NUMBERS if live else ())
     except QueryCloakError as error:
         result.add("integrity", "the release can be read", "broken", error.message)
         return None
@@ -146,7 +142,7 @@ def _read_release(
             f"{log.skipped.total:,} rows cannot",
         )
     _check_stream(log, document, result)
-    if log.dropped_columns and auditing.is_table(stages_of(document)):
+    if log.dropped_columns and auditing.is_table(certified_stages(document)):
         further = f"{len(log.dropped_columns)} further columns are there"
         result.add("integrity", "the table has the columns of its certificate", "broken", further)
     return log.frame.with_row_index("released_row").cast({"released_row": pl.Int64}).drop("row").lazy()
@@ -171,20 +167,77 @@ def _check_stream(log: Log, document: certificate.Certificate, result: Verificat
     result.add("integrity", check, "kept" if same else "broken", "" if same else "they are others")
 
 
-def _evidence(question: Question) -> tuple[pl.LazyFrame | None, pl.LazyFrame | None]:
-    if question.original is None or question.truth is None:
+def _evidence(job: VerifyJob) -> tuple[pl.LazyFrame | None, pl.LazyFrame | None]:
+    if job.original is None or job.truth is None:
         return None, None
-    original = io.read(question.original, format=question.format, mapping=question.mapping)
-    return original.frame.lazy(), read_truth(question.truth).lazy()
+    original = io.read(job.original, format=job.format, mapping=job.mapping)
+    return original.frame.lazy(), read_truth(job.truth).lazy()
 
 
-def read_truth(path: Path) -> pl.DataFrame:
-    """Read the private truth of a release."""
-    needed = {"released_row", "original_row", "original_user", "released_after"}
+def _recompute(job: VerifyJob, stages: list[Stage], document: dict[str, Any], result: Verification) -> None:
+    """Recompute every label; say which rows differ, or why it cannot be done."""
+    secret = keys.Secret.from_file(job.secret_file)  # type: ignore[arg-type]
+    source, earlier = document["release"]["source"] or "", _earlier(document)
+    if not keys.matches_release_id(secret, source, earlier, document["release"]["id"]):
+        raise UsageError("this is not the secret that the release was made with", hint="look for its file")
+    if any(stage.traits.system_noise for stage in stages):
+        reason = "its noise is the operating system's, which no secret can repeat"
+        result.add("release", CHECK, "not checkable", reason)
+        return
+    if earlier and any(_began_earlier(stage) for stage in stages):
+        reason = "what it did depends on earlier releases, and their book has gone on since"
+        result.add("release", CHECK, "not checkable", reason)
+        return
+    key = keys.release_key(secret, source, document["release"]["id"])
     try:
-        truth = pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError):
-        raise DataError("the truth file cannot be read as Parquet") from None
-    if missing := needed - set(truth.columns):
-        raise DataError(f"the truth file lacks {', '.join(sorted(missing))}")
-    return truth
+        fault = _difference(_made_again(job, stages, key), job, document)
+    except (
+        UsageError,
+        DataError,
+    ) as reason:  # a file that the method reads is elsewhere: a certificate has no folders
+        result.add("release", CHECK, "not checkable", reason.message)
+        return
+    result.add("release", CHECK, "broken" if fault else "kept", fault)
+
+
+def _began_earlier(stage: Stage) -> bool:
+    """Whether a second release continues the first: cohorts do, and budgets that drop users."""
+    kept, budget = stage.traits.stored_state, stage.traits.budget
+    if kept is not None and kept.shared:
+        return budget is not None and budget.when_spent == "drop"
+    return kept is not None
+
+
+def _earlier(document: dict[str, Any]) -> int:
+    entry = document.get("ledger") or {}
+    return int(entry.get("earlier_releases_of_source", 0))
+
+
+def _made_again(job: VerifyJob, stages: list[Stage], key: bytes) -> Iterator[pl.DataFrame]:
+    assert job.original is not None
+    source = LogSource(job.original, ReadOptions(job.format, job.mapping), spool_folder=job.release.parent)
+    try:
+        for part in local.run(Pipeline(stages, key, Dictionaries()), source.pieces(key, stages)):
+            yield part.frame
+    finally:
+        source.close()
+
+
+def _difference(made: Iterator[pl.DataFrame], job: VerifyJob, document: dict[str, Any]) -> str:
+    """Write what was made again as the release was written, read both, and compare every column."""
+    layout = io.Layout.from_dict(document["release"]["layout"])
+    with tempfile.TemporaryDirectory() as folder:  # mode 0700
+        path = Path(folder, job.release.name)
+        with io.Writer(path, layout, private=True) as writer:
+            for frame in made:
+                writer.write(frame)
+            writer.commit()
+        again = io.read(str(path), layout=layout, required=()).frame
+    shown = io.read(str(job.release), layout=layout, required=()).frame
+    if again.height != shown.height or again.columns != shown.columns:
+        return f"the release has {shown.height:,} rows, and the secret makes {again.height:,}"
+    other = pl.Series([False]).new_from_index(0, shown.height)
+    for name in shown.columns:
+        other = other | shown[name].ne_missing(again[name])
+    rows = other.arg_true().to_list()
+    return f"{rows_text(rows, len(rows))} differ from what the secret makes" if rows else ""

@@ -5,6 +5,7 @@ and OpenSearch UBI, packed or not; `Writer` and `write` go the other way, in the
 """
 
 from querycloak.io.layout import FORMATS, Layout, default_layout, layout_for, table_layout
+from querycloak.io.parquet_writer import frame_layout
 from querycloak.io.reader import pieces, read
 from querycloak.io.reasons import REASONS
 from querycloak.io.sinks import sha256
@@ -16,6 +17,7 @@ __all__ = [
     "Layout",
     "Writer",
     "default_layout",
+    "frame_layout",
     "layout_for",
     "pieces",
     "read",

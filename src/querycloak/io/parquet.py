@@ -52,18 +52,16 @@ def type_named(name: str) -> Any:
     return _SIMPLE.get(name, pl.String)
 
 
-class ParquetReader:
-    """Gives the tables of a Parquet file."""
+class FrameReader:
+    """Yields the tables of a polars frame, as of a file."""
 
     parse_time: TimeParser = staticmethod(times.parse)
 
-    def __init__(self, source: Source, options: Options) -> None:
-        self._where = shown(source.path)
-        packed = source.compression or str(source.path) == "-"
+    def __init__(
+        self, scan: pl.LazyFrame, options: Options, where: str = "the table", compression: str = ""
+    ) -> None:
+        self._where, self._scan = where, scan
         try:
-            self._scan = pl.scan_parquet(
-                io.BytesIO(b"".join(source.chunks())) if packed else Path(source.path)
-            )
             schema = self._scan.collect_schema()
             self._rows = int(self._scan.select(pl.len()).collect().item())
         except BROKEN:
@@ -78,7 +76,7 @@ class ParquetReader:
             columns=tuple(names),
             mapping={name: column for name, column in self._sources.items() if name in CANONICAL},
             kept=tuple(name for name in self._sources if name not in CANONICAL),
-            compression=source.compression,
+            compression=compression,
             types={name: type_name(kind) for name, kind in schema.items()},
         )
 
@@ -109,3 +107,17 @@ class ParquetReader:
         return DataError(
             f"{self._where} is not a complete Parquet file", hint="it may be truncated: fetch it again"
         )
+
+
+class ParquetReader(FrameReader):
+    """Yields the tables of a Parquet file."""
+
+    def __init__(self, source: Source, options: Options) -> None:
+        path = source.path
+        whole = source.compression or isinstance(path, bytes) or str(path) == "-"
+        self._where = shown(path)
+        try:
+            scan = pl.scan_parquet(io.BytesIO(b"".join(source.chunks())) if whole else Path(str(path)))
+        except BROKEN:
+            raise self._damaged() from None
+        super().__init__(scan, options, shown(path), source.compression)

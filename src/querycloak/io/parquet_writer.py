@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,10 +16,10 @@ import polars as pl
 from querycloak.errors import DataError, UsageError
 from querycloak.io import times
 from querycloak.io.encode import arranged
-from querycloak.io.layout import Layout
-from querycloak.io.parquet import BROKEN, type_named
+from querycloak.io.layout import Layout, layout_for
+from querycloak.io.parquet import BROKEN, type_name, type_named
 from querycloak.io.parquet_stream import ParquetStream
-from querycloak.io.sinks import Sink, hidden_name
+from querycloak.io.sinks import MemorySink, Sink, hidden_name
 
 _TYPES: Final[dict[str, Any]] = {"time": times.TIME, "rank": pl.Int64}
 
@@ -29,12 +31,12 @@ class ParquetOutput:
     is read back as a part, the rest waits as parts, and the types are settled when all are known.
     """
 
-    def __init__(self, path: str | Path, layout: Layout, private: bool) -> None:
+    def __init__(self, path: str | Path | None, layout: Layout, private: bool) -> None:
         self._layout = layout
-        self._sink = Sink(path, layout.compression, private)
+        self._sink = MemorySink() if path is None else Sink(path, layout.compression, private)
         self._held: pl.DataFrame | None = None
         self._stream: ParquetStream | None = None
-        self._folder = hidden_name(self._sink.temporary)
+        self._folder = _folder_beside(self._sink.temporary)
         self._parts: list[pl.LazyFrame] = []
         self._finished = False
 
@@ -133,14 +135,33 @@ class ParquetOutput:
         self._sink.discard()
 
     @property
-    def temporary(self) -> Path:
-        """Where the unfinished output is."""
+    def temporary(self) -> Path | bytes:
+        """The file with the unfinished output, or its bytes."""
         return self._sink.temporary
 
     @property
     def sha256(self) -> str:
         """The hash of the finished bytes."""
         return self._sink.sha256
+
+
+def _folder_beside(unfinished: Path | bytes) -> Path:
+    """Return a name for the folder of parts; nothing is made until there are some."""
+    in_memory = isinstance(unfinished, bytes)
+    return hidden_name(Path(tempfile.gettempdir(), "release") if in_memory else str(unfinished))
+
+
+def frame_layout(frame: pl.DataFrame, like: Layout | None, keep: Sequence[str]) -> Layout:
+    """Return the layout of a log in memory: that of the Parquet file which would hold it."""
+    layout = layout_for("log.parquet", like=like, columns=[name for name in frame.columns if name != "row"])
+    types = _typed(frame.head(1000), layout).schema
+    return replace(
+        layout,
+        compression="",
+        mapping={name: column for name, column in layout.mapping.items() if name in frame.columns},
+        kept=tuple(keep),
+        types={name: type_name(kind) for name, kind in types.items()},
+    )
 
 
 def _typed(frame: pl.DataFrame, layout: Layout) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from querycloak.io.columns import check_options
 from querycloak.io.delimited import DelimitedReader
 from querycloak.io.jsonl import JsonLinesReader
 from querycloak.io.layout import Layout
-from querycloak.io.parquet import ParquetReader, type_named
+from querycloak.io.parquet import FrameReader, ParquetReader, type_named
 from querycloak.io.sniff import format_of, ubi_files
 from querycloak.io.streams import Progress, Source
 from querycloak.io.table import Options, Table
@@ -41,8 +41,12 @@ class Reader(Protocol):
         """Give the rows in stretches, values as the file has them."""
 
 
+#: A log to be read: a file, standard input (`-`), the bytes of a file, or a table.
+Input = str | Path | bytes | pl.DataFrame | pl.LazyFrame
+
+
 def read(
-    path: str | Path,
+    path: Input,
     *,
     format: str | None = None,  # noqa: A002 - the word of the command line
     mapping: Mapping[str, str] | None = None,
@@ -67,7 +71,7 @@ def read(
 
 
 def pieces(
-    path: str | Path,
+    path: Input,
     *,
     rows: int = 1_000_000,
     format: str | None = None,  # noqa: A002
@@ -115,14 +119,16 @@ def _options(
 
 
 def _open(
-    path: str | Path,
+    path: Input,
     format: str | None,  # noqa: A002
     options: Options,
     events: str | Path | None,
     progress: Progress | None,
     stack: ExitStack,
 ) -> Reader:
-    if str(path) != "-" and Path(path).is_dir():
+    if isinstance(path, pl.DataFrame | pl.LazyFrame):
+        return FrameReader(path.lazy(), options)
+    if isinstance(path, str | Path) and str(path) != "-" and Path(path).is_dir():
         path, in_folder = ubi_files(Path(path))
         events, format = events or in_folder, format or "ubi"  # noqa: A001
     source = Source(path, progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import secrets
 import shutil
@@ -89,6 +90,48 @@ class Sink:
         except OSError as error:
             self.fault = error  # who calls from another language may not pass it on as it is
             raise
+
+
+class MemorySink:
+    """The same interface for an output that stays in memory; `temporary` is its bytes."""
+
+    def __init__(self) -> None:
+        self._buffer = io.BytesIO()
+        self.fault: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        """Add the next bytes."""
+        return self._buffer.write(data)
+
+    def flush(self) -> None:
+        """Do nothing: everything is in memory already."""
+
+    def moved_to(self, path: Path) -> Path:
+        """Move what is written so far to a file, and start again."""
+        path.write_bytes(self._buffer.getvalue())
+        path.chmod(0o600)
+        self._buffer = io.BytesIO()
+        return path
+
+    def finish(self) -> None:
+        """Do nothing: there is no file to close."""
+
+    @property
+    def temporary(self) -> bytes:
+        """The bytes written so far."""
+        return self._buffer.getvalue()
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the bytes."""
+        return hashlib.sha256(self._buffer.getbuffer()).hexdigest()
+
+    def commit(self) -> None:
+        """Do nothing: there is no file to rename."""
+
+    def discard(self) -> None:
+        """Drop the bytes."""
+        self._buffer = io.BytesIO()
 
 
 def hidden_name(path: str | Path) -> Path:

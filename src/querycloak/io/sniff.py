@@ -20,6 +20,8 @@ def format_of(source: Source, asked: str | None) -> str:
     if asked is not None:
         return check_format(asked)
     head = source.head.removeprefix(b"\xef\xbb\xbf")
+    if isinstance(source.path, bytes):
+        return "parquet"  # the only format that is kept in memory
     possible, _ = split_name(source.path)
     if head.startswith(b"PAR1"):
         return "parquet"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -24,13 +25,17 @@ _HEAD: Final = 64 << 10
 _PACKED_READ: Final = 16 << 10
 
 
-def shown(path: str | Path) -> str:
-    """Name an input in a message."""
-    return "standard input" if str(path) == "-" else f"`{Path(path).name}`"
+def shown(path: str | Path | bytes) -> str:
+    """Return the name of an input for a message."""
+    if isinstance(path, bytes):
+        return "the file in memory"
+    return "standard input" if path == "-" else f"`{Path(path).name}`"
 
 
-def open_bytes(path: str | Path) -> IO[bytes]:
-    """Open a log for reading, or say in words why that cannot be done."""
+def open_bytes(path: str | Path | bytes) -> IO[bytes]:
+    """Open a log for reading: a file, standard input, or the bytes of a file."""
+    if isinstance(path, bytes):
+        return io.BytesIO(path)
     if str(path) == "-":
         return sys.stdin.buffer
     try:
@@ -47,11 +52,11 @@ def open_bytes(path: str | Path) -> IO[bytes]:
 class Source:
     """An input that can be looked into before it is read; knows its compression."""
 
-    def __init__(self, path: str | Path, progress: Progress | None = None) -> None:
+    def __init__(self, path: str | Path | bytes, progress: Progress | None = None) -> None:
         self.path = path
         self._file = open_bytes(path)
         self._progress = progress
-        self._total = 0 if str(path) == "-" else Path(path).stat().st_size
+        self._total = _size(path)
         self._seen = 0
         try:
             start = self._read(8)
@@ -101,6 +106,12 @@ class Source:
                 f"{shown(self.path)} is {error} ({self.compression})",
                 hint="fetch the file again; nothing of it was passed on",
             ) from None
+
+
+def _size(path: str | Path | bytes) -> int:
+    if isinstance(path, bytes):
+        return len(path)
+    return 0 if str(path) == "-" else Path(path).stat().st_size
 
 
 class _Damaged(Exception):

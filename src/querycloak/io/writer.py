@@ -35,8 +35,8 @@ class Output(Protocol):
         """Leave nothing behind."""
 
     @property
-    def temporary(self) -> Path:
-        """Where the unfinished output is."""
+    def temporary(self) -> Path | bytes:
+        """The file with the unfinished output, or its bytes."""
 
     @property
     def sha256(self) -> str:
@@ -87,10 +87,11 @@ class Writer:
     """Writes records to a file that exists only once `commit` was called; else nothing is left.
 
     Columns of the layout that a frame lacks are written empty; columns of a frame that the layout
-    lacks are not written. With `private`, the file stays readable for its owner only.
+    lacks are not written. With `private`, the file stays readable for its owner only. Without a path, the
+    output is Parquet and stays in memory (`unfinished`).
     """
 
-    def __init__(self, path: str | Path, layout: Layout, *, private: bool = False) -> None:
+    def __init__(self, path: str | Path | None, layout: Layout, *, private: bool = False) -> None:
         self.layout = layout
         self._output = _output(path, layout, private)
         self._done = False
@@ -116,8 +117,8 @@ class Writer:
         return self._output.sha256
 
     @property
-    def unfinished(self) -> Path:
-        """Where the bytes are until `commit`, so that an audit can read them after `close`."""
+    def unfinished(self) -> Path | bytes:
+        """The file or the bytes that an audit can read after `close`, until `commit`."""
         return self._output.temporary
 
     def __enter__(self) -> Self:
@@ -130,8 +131,8 @@ class Writer:
             self._output.discard()
 
 
-def _output(path: str | Path, layout: Layout, private: bool) -> Output:
-    if layout.format == "parquet":
+def _output(path: str | Path | None, layout: Layout, private: bool) -> Output:
+    if path is None or layout.format == "parquet":
         return ParquetOutput(path, layout, private)
     if layout.format == "ubi":
         return UbiOutput(path, layout, private)

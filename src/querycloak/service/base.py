@@ -37,7 +37,7 @@ class Base:
         if seed is not None:
             secret = Secret.from_seed(seed)
         else:
-            secret = Secret.from_file(Path(file)) if file else Secret.kept_in(self.folder / "secret")
+            secret = Secret.from_file(Path(file)) if file else Secret.load_or_create(self.folder / "secret")
         return derive(secret.value, "service")
 
     def _profiles_url(self) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from querycloak._version import __version__
-from querycloak.engines import frozen
+from querycloak.engines import state_codec
 from querycloak.errors import DataError, Refused, UsageError
 from querycloak.keys import derive
 from querycloak.service.journal import Snapshots
@@ -33,7 +33,7 @@ class Keeper:
         """Save the stream as it is after so many entries of the journal."""
         made_by: dict[str, Any] = {"methods": self._methods, "readers": self._readers, "secret": self._secret}
         made_by |= {"keys": list(keys)}
-        self._snapshots.save(position, frozen.freeze(stream.snapshot() | made_by))
+        self._snapshots.save(position, state_codec.dump(stream.snapshot() | made_by))
 
     def restore(self, stream: Stream, journal: int) -> tuple[int, Keys]:
         """Carry on from the newest snapshot; give its place in the journal, and the retry keys."""
@@ -41,7 +41,7 @@ class Keeper:
         if found is None:
             return self._begin(stream, journal)
         position, data = found
-        parts = frozen.thaw(data)
+        parts = state_codec.load(data)
         self._check(parts, position, journal)
         stream.restore(parts)
         return position, [(bytes(key), at, bytes(answer)) for key, at, answer in parts["keys"]]

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import polars as pl
 
 from querycloak.engines.local import warm_up
-from querycloak.errors import Busy, NotThere, QueryCloakError, Unavailable, UsageError
+from querycloak.errors import Busy, NotFound, QueryCloakError, Unavailable, UsageError
 from querycloak.keys import derive
 from querycloak.service import entries
 from querycloak.service.base import Base
@@ -244,7 +244,7 @@ class Service(Base):
         """Give a label's counts by category, as of the last write."""
         found = self.tally.store.of(label)
         if found is None:
-            raise NotThere("nothing was released under this label")
+            raise NotFound("nothing was released under this label")
         return found
 
     def failure(self) -> str:

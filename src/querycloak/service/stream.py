@@ -11,16 +11,15 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from querycloak.dictionary import Texts
-from querycloak.engines import frozen
-from querycloak.engines.local import coded, render
+from querycloak.engines import state_codec
+from querycloak.engines.codec import decode, encode
+from querycloak.engines.live import OUT_OF_ORDER, LivePipeline
 from querycloak.engines.pipeline import Pipeline, Stage
-from querycloak.engines.recode import outgrown, recoded
-from querycloak.engines.waiting import Waiting
+from querycloak.engines.record_store import RecordStore
 from querycloak.errors import Refused, UsageError
+from querycloak.kernels.arrays import grown
 from querycloak.keys import derive
 from querycloak.log import CANONICAL, Batch, IntArray
-from querycloak.methods.seating import grown
 from querycloak.protector import ERASED
 from querycloak.service.classifying import Classifying
 from querycloak.service.entries import Entry
@@ -29,7 +28,6 @@ from querycloak.service.onlooker import Onlooker
 from querycloak.service.pseudonyms import Strangers
 
 #: Why the service itself drops records, beside its methods' reasons.
-OUT_OF_ORDER: Final = "came after later records, and the method needs the order of times"
 WAITED: Final = "waited longer than the retention time"
 #: Records of several entries that are pushed together, at most.
 TOGETHER: Final = 1 << 17
@@ -76,22 +74,25 @@ class Stream:
         self.refusal: Refused | None = None  # why the last entry was not carried out, if so
         self.told: dict[str, int] = {}  # what the last erasure found, for whoever asked for it
         self._begin()
-        _check_live(self.pipeline)
-        self.pipeline.prepare()
+        _check_live(stages)
+        self.pipeline.check_ready()
 
     def _begin(self) -> None:
         """Start an epoch: fresh keys, nobody known, nothing waiting."""
-        self._build(Texts())
-        self.strangers = Strangers(self._secret, self.epoch)
-        self.waiting = Waiting()
-        self._left = np.zeros(0, np.int64)
-        self._newest = np.iinfo(np.int64).min
-        self._ordered = any(stage.wants_order for stage in self.pipeline)
-
-    def _build(self, texts: Texts) -> Pipeline:
         key = derive(self._secret, "stream", str(self.epoch))
-        self.pipeline = Pipeline(self._stages, key, texts)
-        return self.pipeline
+        self.live = LivePipeline(self._stages, key, spare_texts=SPARE_TEXTS)
+        self.strangers = Strangers(self._secret, self.epoch)
+        self._left = np.zeros(0, np.int64)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The methods of this epoch."""
+        return self.live.pipeline
+
+    @property
+    def waiting(self) -> RecordStore:
+        """The records that were accepted and have not left."""
+        return self.live.store
 
     @property
     def held(self) -> int:
@@ -142,33 +143,18 @@ class Stream:
         self.onlooker.came(self, rows)
         self.waiting.add(rows)
         places = rows.hstack([pl.Series("_place", row)])
-        batch = self._in_order(coded(places, self.pipeline, read))
-        return self._out(self.pipeline.push(batch))
-
-    def _in_order(self, batch: Batch) -> Batch:
-        """For methods that need the order of times, leave out what comes too late."""
-        if not self._ordered or not len(batch):
-            return batch
-        newest = np.maximum(np.maximum.accumulate(batch.time), self._newest)
-        self._newest = int(newest[-1])
-        late = batch.time < newest
-        self._drop(batch.row[late], OUT_OF_ORDER)
-        return batch[~late]
-
-    def _drop(self, heads: IntArray, reason: str) -> None:
-        if heads.size:
-            self.dropped[reason] += int(heads.size)
-            self.waiting.forget(heads)
+        released, late = self.live.push(encode(places, self.pipeline, read))
+        if late.size:
+            self.dropped[OUT_OF_ORDER] += int(late.size)
+        return self._out(released)
 
     def _out(self, batch: Batch) -> Output:
         """Spell out what leaves and forget what was dropped."""
         if not len(batch):
-            self.waiting.forget(self.pipeline.drain_dropped())
-            self.waiting.tidy()
+            self.live.settle()
             return _nothing(self.released)
-        left = render(self.pipeline, batch, self.waiting)
-        self.waiting.forget(self.pipeline.drain_dropped())
-        self.waiting.tidy()
+        left = decode(self.pipeline, batch, self.waiting)
+        self.live.settle()
         self._count(left.truth["original_user"])
         first, self.released = self.released + 1, self.released + left.frame.height
         offset = pl.Series("offset", np.arange(first, self.released + 1))
@@ -235,9 +221,9 @@ class Stream:
     def change(self, name: str, value: Any) -> Output:
         """Change a setting while records flow, where a method allows it: `k` of `swap`."""
         self.told = {}
-        for stage in self.pipeline:
-            if name == "k" and hasattr(stage, "change_k"):
-                stage.change_k(value)
+        for stage, own in zip(self.pipeline, self.pipeline.traits, strict=True):
+            if name in own.live_settings:
+                stage.change_setting(name, value)
                 self.onlooker.changed(self)
                 return _nothing(self.released)
         raise Refused(f"`{name}` cannot be changed while records flow", hint="drain, then start anew with it")
@@ -263,7 +249,7 @@ class Stream:
         return self._out(Batch.empty(self.pipeline.texts))
 
     def _held_by(self, name: str) -> IntArray:
-        held = self.waiting.frame()
+        held = self.waiting.rows()
         if held is None:
             return np.empty(0, np.int64)
         return held.filter(pl.col("user") == name)["_head"].unique().sort().to_numpy()
@@ -276,7 +262,7 @@ class Stream:
     def _tick(self, entry: Entry) -> Output:
         """Drop what has waited too long, by the wall clock that entries carry."""
         retention = int(entry.facts.get("retention", 0))
-        old = self.waiting.before(entry.at - retention) if retention else np.empty(0, np.int64)
+        old = self.waiting.older_than(entry.at - retention) if retention else np.empty(0, np.int64)
         if not old.size:
             return _nothing(self.released)
         self.pipeline.discard(old, WAITED)
@@ -285,7 +271,7 @@ class Stream:
     def person(self, pseudonym: str) -> tuple[pl.DataFrame, int]:
         """Give what waits of a person, and how many records of hers have left."""
         name = self.strangers.now(pseudonym)
-        held = self.waiting.frame()
+        held = self.waiting.rows()
         waits = self.joiner.held_by(name).select(CANONICAL)
         mine = (
             waits
@@ -296,35 +282,27 @@ class Stream:
         return mine, int(self._left[code]) if 0 <= code < self._left.size else 0
 
     def snapshot(self) -> dict[str, Any]:
-        """Give everything by name, for `frozen.freeze`. It holds raw records: guard it."""
+        """Give everything by name, for `state_codec.dump`. It holds raw records: guard it."""
         names = ("accepted", "released", "epoch", "at")
         own: dict[str, Any] = {f"own/{name}": getattr(self, name) for name in names}
         own |= {"own/dropped": dict(self.dropped), "own/erased": self.strangers.erased, "own/read": self.read}
         own |= {"own/unwanted": self.unwanted}
         own |= {f"joiner/{name}": part for name, part in self.joiner.snapshot().items()}
-        own |= {"own/newest": int(self._newest), "own/left": self._left}
-        texts = Texts()
-        state = recoded(self.pipeline.snapshot(), self.pipeline, self.pipeline.texts, texts)
-        if outgrown(self.pipeline.texts, texts, SPARE_TEXTS):
-            self._build(texts).restore(state)
-        named = {f"pipeline/{name}": array for name, array in state.items()}
-        return own | named | frozen.dictionaries(texts) | {"waiting": self.waiting.frame()}
+        own |= {"own/newest": self.live.newest, "own/left": self._left}
+        return own | self.live.dump()
 
     def restore(self, parts: Mapping[str, Any]) -> None:
         """Carry on from a snapshot."""
-        own = frozen.under("own/", parts)
+        own = state_codec.with_prefix("own/", parts)
         self.epoch = int(own["epoch"])
         self._begin()
         for name in ("accepted", "released", "at"):
             setattr(self, name, int(own[name]))
         self.dropped, self.strangers.erased = Counter(own["dropped"]), dict(own["erased"])
-        self._newest, self._left, self.read = int(own["newest"]), own["left"], dict(own["read"])
+        self.live.newest, self._left, self.read = int(own["newest"]), own["left"], dict(own["read"])
         self.unwanted = list(own["unwanted"])
-        self.joiner.restore(frozen.under("joiner/", parts))
-        frozen.fill(self.pipeline.texts, parts)
-        self.pipeline.restore(frozen.under("pipeline/", parts))
-        if parts["waiting"] is not None:
-            self.waiting.add(parts["waiting"])
+        self.joiner.restore(state_codec.with_prefix("joiner/", parts))
+        self.live.load(parts)
 
 
 def _gathered(frames: list[pl.DataFrame]) -> Iterator[list[pl.DataFrame]]:
@@ -352,25 +330,22 @@ def _together(parts: list[Output], released: int) -> Output:
     return Output(left[0].first, pl.concat(frames), pl.concat(truths, how="diagonal_relaxed"))
 
 
-def _check_live(pipeline: Pipeline) -> None:
+def _check_live(stages: list[Stage]) -> None:
     """Refuse what can give nothing before the end of a log that has none."""
-    for stage in pipeline:
-        if not stage.streams:
+    for stage in stages:
+        own = stage.traits
+        if own.needs_whole_log:
             raise UsageError(
-                f"`{stage.name}` needs the whole log, and a live one never ends",
+                f"`{stage.method}` needs the whole log, and a live one never ends",
                 hint="use it with `querycloak protect` on the nightly file",
             )
-        if getattr(stage.settings, "overspent", "") == "refuse" and getattr(stage.settings, "budget", 0):
+        if own.budget is not None and own.budget.when_spent == "refuse":
             raise UsageError(
-                f"`{stage.name}` would stop the stream when somebody's budget is spent",
+                f"`{stage.method}` would stop the stream when somebody's budget is spent",
                 hint="use `overspent=drop`",
             )
-        if getattr(stage.settings, "labels", "keep") == "fresh":
+        if own.fresh_labels:
             raise UsageError(
                 "the service gives everybody a pseudonym at the door, anew in each epoch",
                 hint="leave out `labels=fresh`",
-            )
-        if getattr(stage.settings, "scope", "source") != "source":
-            raise Refused(
-                "one cohort per topic is an experiment for a single release", hint="use `scope=source`"
             )

@@ -68,7 +68,6 @@ def lines() -> Lines:
         "topic five": 1.0,
         "syntactic": 2.0,
         "plain": 3.0,
-        "embedding": 2.0,
     }
     found: Lines = [FIRST]
     for kind, more in loss.items():

@@ -17,8 +17,8 @@ from benchmarks.paper_004_claims import TABLE_4, TABLE_5, TABLES, Statement, cou
 from benchmarks.paper_004_results import Mean, Results
 from benchmarks.paper_004_study import SIZES, TENTHS, Setup, Study, Target, active
 
-import querycloak as qc
-from querycloak.attacks.learned.relations import NAMES
+from querycloak.attacks.link_learned.relations import NAMES
+from tests.support.logs import made_up
 
 Lines = list[dict[str, Any]]
 SETUP = Setup(users=20, functions=2, singles=3, seed=1)
@@ -320,7 +320,7 @@ def test_lines_of_two_studies_are_not_put_together(pretended, tmp_path):
 @pytest.fixture(scope="module")
 def study() -> Study:
     """Give a study of twelve people with few searches."""
-    frame = qc.generate(users=60, seed=3).frame
+    frame = made_up(users=60, seed=3).frame
     busy = frame.group_by("user").len().sort("len", "user", descending=True)["user"].head(12).sort()
     made = Study(Setup(users=12, functions=2, singles=3, seed=1))
     few = frame.filter(pl.col("user").is_in(busy.implode())).group_by("user", maintain_order=True).head(40)

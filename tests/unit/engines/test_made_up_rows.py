@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 import querycloak as qc
+from querycloak.audits.evidence import Evidence
+from querycloak.audits.lineage import NOTHING_MADE_UP, NOTHING_TWICE, QUERIES_UNCHANGED
 from querycloak.errors import BrokenPromise
-from querycloak.guarantees import Evidence
-from querycloak.guarantees.lineage import NOTHING_MADE_UP, NOTHING_TWICE, QUERIES_UNCHANGED
 from querycloak.methods.rules import Rules
 from querycloak.registry import METHODS
 from tests.unit.methods.made_dp import made
@@ -19,7 +21,7 @@ MADE = ("microagg-semantic", "microagg-plain")
 
 
 class Inventing(Rules):
-    """Shows one row more than it was given. Promise: none. Does not protect against: anything."""
+    """Shows one row more than it was given. Guarantee: none. Limits: anything."""
 
     name = "inventing"
 
@@ -32,7 +34,10 @@ class Honest(Inventing):
     """Says that it does."""
 
     name = "honest"
-    makes_rows = True
+
+    @classmethod
+    def traits(cls, settings):
+        return replace(super().traits(settings), creates_rows=True)
 
 
 @pytest.fixture(autouse=True)

@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-import querycloak as qc
 from querycloak.engines import own
 from querycloak.errors import DataError, MissingExtra
 from querycloak.io.history import History
 from querycloak.log import Skipped
-from querycloak.report import as_html, as_text
+from querycloak.report import render
 from querycloak.report.own_history import page
-from tests.unit.report.test_html import Reader
+from tests.support.logs import made_up
+from tests.unit.report.test_render import Reader
 
 ASKED = (
     ["diabetes symptoms"] * 4
@@ -33,7 +33,7 @@ ASKED = (
 
 @pytest.fixture(scope="module")
 def crowd():
-    return qc.generate(users=40, seed=1).frame
+    return made_up(users=40, seed=1).frame
 
 
 def history(asked=ASKED, times=True):
@@ -79,7 +79,7 @@ def test_rare_words_carry_more_bits(crowd):
 
 
 def test_without_the_list_of_words_the_bits_are_left_out(crowd, monkeypatch):
-    from querycloak.attacks.learned import words
+    from querycloak.attacks.link_learned import words
 
     def absent(_):
         raise MissingExtra("learn", "the frequency of a word")
@@ -87,22 +87,22 @@ def test_without_the_list_of_words_the_bits_are_left_out(crowd, monkeypatch):
     monkeypatch.setattr(words, "rarity", absent)
     found = own.look(history(), crowd).as_dict()
     assert found["habits"]["bits"] is None
-    assert "needs the extra `learn`" in as_text.render(page(found))
+    assert "needs the extra learn" in render.terminal(page(found))
 
 
 def test_no_query_is_given_unless_asked_for(crowd):
     hidden = own.look(history(), crowd).as_dict()
-    told = json.dumps(hidden) + as_text.render(page(hidden)) + as_html.render(page(hidden))
+    told = json.dumps(hidden) + render.terminal(page(hidden)) + render.page(page(hidden))
     assert not [query for query in set(ASKED) if query in told]
     given = own.look(history(), crowd, show=True).as_dict()
-    text = as_text.render(page(given))
+    text = render.terminal(page(given))
     shown = {"diabetes symptoms", "zorblax quuxfrob", "me@example.org", "john smith", "12 oak street"}
     assert all(query in text for query in shown)
 
 
 def test_a_shown_query_is_text_on_the_page(crowd):
     nasty = "<img src=x onerror=alert(1)> 1"
-    found = Reader(as_html.render(page(own.look(history([nasty] * 3), crowd, show=True).as_dict())))
+    found = Reader(render.page(page(own.look(history([nasty] * 3), crowd, show=True).as_dict())))
     assert "img" not in [name for name, _ in found.tags]
     assert any(nasty.partition(" ")[2][:10] in text for text in found.data)
 
@@ -110,7 +110,7 @@ def test_a_shown_query_is_text_on_the_page(crowd):
 def test_a_history_without_times_says_so(crowd):
     found = own.look(history(times=False), crowd).as_dict()
     assert found["time"] is None
-    assert "The file has no times" in as_text.render(page(found))
+    assert "The file has no times" in render.terminal(page(found))
 
 
 def test_an_empty_history_is_an_error_with_a_reason(crowd):
@@ -123,6 +123,6 @@ def test_an_empty_history_is_an_error_with_a_reason(crowd):
 
 
 def test_one_odd_search_concludes_little(crowd):
-    text = as_text.render(page(own.look(history(["xqzw"], times=False), crowd).as_dict()))
+    text = render.terminal(page(own.look(history(["xqzw"], times=False), crowd).as_dict()))
     assert "there is not enough here" in text or "You care about" in text
     assert "No query comes back" in text

@@ -11,8 +11,9 @@ import pytest
 
 import querycloak as qc
 from querycloak.certificate import path_of
-from querycloak.engines.recompute import CHECK
+from querycloak.engines.verify import CHECK
 from querycloak.errors import UsageError
+from tests.support.logs import made_up
 
 METHODS = [("cohort", {"k": 5}), ("cohort", {"k": 5, "labels": "fresh"}), ("swap", {"k": 3, "level": 2})]
 
@@ -20,7 +21,7 @@ METHODS = [("cohort", {"k": 5}), ("cohort", {"k": 5, "labels": "fresh"}), ("swap
 @pytest.fixture
 def log(tmp_path):
     path = tmp_path / "log.parquet"
-    qc.write(qc.generate(60, seed=3, categories=True), str(path))
+    qc.write(made_up(60, seed=3, categories=True), str(path))
     return path
 
 
@@ -93,10 +94,11 @@ def test_another_secret_is_told_apart_from_a_broken_release(log):
         qc.verify(out, original=log, secret_file=secret)
 
 
-def test_a_secret_that_others_can_read_is_refused(log):
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+def test_a_secret_that_others_can_read_is_refused(log, mode):
     secret = log.with_name("secret")
     secret.write_text("0123456789abcdef0123456789abcdef")
-    secret.chmod(0o644)
+    secret.chmod(mode)
     with pytest.raises(UsageError, match="others can read"):
         release(log, "cohort", {"k": 5})
 

@@ -13,8 +13,7 @@ import pytest
 import querycloak as qc
 from querycloak import io
 from querycloak.engines.pipeline import Pipeline, parse_stages
-from querycloak.engines.release import protect
-from querycloak.engines.request import Request
+from querycloak.engines.release import ReleaseJob, make_release
 from querycloak.errors import BrokenPromise, DataError, ParameterError, Refused, UnknownName, UsageError
 from querycloak.methods.rules import Rules
 from querycloak.registry import METHODS
@@ -27,12 +26,24 @@ def log_file(tmp_path, small_log):
     return str(path)
 
 
+def protect(job):
+    return make_release(job).report
+
+
 def _request(log, out, methods=("frequent-only",), settings=None, **more):
-    return Request(log, str(out), parse_stages(list(methods), settings or {}), **more)
+    return ReleaseJob(log, str(out), parse_stages(list(methods), settings or {}), **more)
 
 
 def _files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_method_does_not_go_by_a_column_that_an_earlier_one_empties():
+    """Without clicks no query led to a URL, so nothing is left."""
+    settings = {"short-sessions.k": 2, "clicks": "drop", "rare": "terms"}
+    release = qc.protect(qc.generate(150, seed=3), "short-sessions", "graph-suppress", seed=1, **settings)
+    assert release.report.released == 0
+    assert release.report.reasons["graph-suppress"].keys() == {"the query led to too few URLs"}
 
 
 def test_one_run_writes_release_certificate_private_part_and_truth(tmp_path, log_file):
@@ -96,7 +107,7 @@ def test_rows_of_one_search_leave_together(tmp_path):
 
 def test_nothing_is_left_behind_when_a_promise_breaks(tmp_path, log_file, monkeypatch):
     class Leaky(Rules):
-        """Lets everything through. Promise: all. Does not protect against: anything."""
+        """Lets everything through. Guarantee: all. Limits: anything."""
 
         name = "leaky"
 
@@ -171,14 +182,14 @@ def test_settings_find_their_stage():
 
 
 def test_a_pipeline_restarts_from_its_snapshot(small_log):
-    from querycloak.dictionary import Texts
-    from querycloak.engines.local import encode
-    from querycloak.engines.replay import in_order
+    from querycloak.dictionary import Dictionaries
+    from querycloak.engines.codec import encode_and_register
+    from querycloak.engines.time_order import in_order
     from querycloak.testing.conformance import rows
 
-    stages, texts, key = parse_stages(["rules", "frequent-only"], {"k": "3"}), Texts(), b"k" * 32
+    stages, texts, key = parse_stages(["rules", "frequent-only"], {"k": "3"}), Dictionaries(), b"k" * 32
     whole = Pipeline(stages, key, texts)
-    batch = encode(in_order(small_log, key), whole, 0)
+    batch = encode_and_register(in_order(small_log, key), whole, 0)
     expected = rows(whole.push(batch) + whole.close())
     first, second = Pipeline(stages, key, texts), Pipeline(stages, key, texts)
     shown = first.push(batch[:30])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -16,9 +17,10 @@ from querycloak.certificate import path_of, private_path_of
 from querycloak.cli import main
 from querycloak.engines.pipeline import Pipeline, parse_stages
 from querycloak.errors import BrokenPromise, Refused, UsageError
-from querycloak.guarantees import COUNTS_ONLY
+from querycloak.guarantee import COUNTS_ONLY
 from querycloak.registry import METHODS
 from tests.reference.tally import Tally
+from tests.support.logs import made_up
 
 ENDINGS = ("csv", "tsv", "jsonl", "parquet", "csv.gz", "jsonl.zst")
 
@@ -38,7 +40,7 @@ def log(tmp_path, small_log):
 @pytest.fixture
 def aol(tmp_path):
     path = tmp_path / "aol.tsv"
-    qc.write(qc.generate(30, seed=3), str(path), layout=io.default_layout("aol"))
+    qc.write(made_up(30, seed=3), str(path), layout=io.default_layout("aol"))
     return path
 
 
@@ -182,7 +184,8 @@ def test_the_command_says_how_many_lines_and_standard_output_takes_the_table(tmp
 
 
 def test_noise_of_the_operating_system_is_never_called_reproducible(tmp_path, log, monkeypatch):
-    monkeypatch.setattr(Tally, "own_noise", True)
+    plain = Tally.traits
+    monkeypatch.setattr(Tally, "traits", lambda settings: replace(plain(settings), system_noise=True))
     for more in ({}, {"seed": 1}, {"secret_file": tmp_path / "secret"}):
         told = qc.protect(log, "tally", output=tmp_path / "out.csv", **more).certificate["randomness"]
         assert (told["reproducible"], told["publishable"]) == (False, "seed" not in more)

@@ -11,11 +11,12 @@ import pytest
 
 import querycloak as qc
 from querycloak import io, keys
-from querycloak.dictionary import Texts
-from querycloak.engines import local
+from querycloak.dictionary import Dictionaries
+from querycloak.engines import codec, record_store
 from querycloak.engines.pipeline import Pipeline, parse_stages
-from querycloak.engines.replay import whole
+from querycloak.engines.time_order import whole
 from querycloak.log import Batch
+from tests.support.logs import made_up
 
 WORKERS = 2
 CASES = [
@@ -29,8 +30,8 @@ CASES = [
 def work(path, method, settings, key, part):
     """Do one worker's share: read the log, keep the records of its keys, protect them."""
     log = io.read(path)
-    pipeline = Pipeline(parse_stages([method], settings), key, Texts())
-    batch = local.encode(next(whole(log, key)), pipeline, 0)
+    pipeline = Pipeline(parse_stages([method], settings), key, Dictionaries())
+    batch = codec.encode_and_register(next(whole(log, key)), pipeline, 0)
     name = pipeline.stages[0].partition_key(batch)
     mine = batch[np.asarray(name) % WORKERS == part]
     released = pipeline.push(mine) + pipeline.close_at(len(log))
@@ -47,26 +48,26 @@ def merged(parts, pipeline):
     users = pl.Series([user for part in parts for user in part["user"]], dtype=pl.String)
     columns = {name: np.concatenate([part[name] for part in parts]) for name in ("row", "seq", "time")}
     columns["user"] = pipeline.texts.user.encode(users)
-    return pipeline._in_order(Batch.of(columns, pipeline.texts))
+    return pipeline._release_order(Batch.of(columns, pipeline.texts))
 
 
 @pytest.mark.parametrize(("method", "settings"), CASES)
 def test_two_workers_make_the_same_file(tmp_path, method, settings):
     path, out = tmp_path / "log.parquet", tmp_path / "out.parquet"
-    log = qc.generate(80, seed=5, categories=True)
+    log = made_up(80, seed=5, categories=True)
     qc.write(log, str(path))
     release = qc.protect(path, method, output=out, seed=9, **settings)
     secret = keys.Secret.from_seed(9)
-    key = keys.release_key(secret, "", keys.release_name(secret, "", 0))
+    key = keys.release_key(secret, "", keys.release_id(secret, "", 0))
     with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
         jobs = [pool.submit(work, path, method, settings, key, part) for part in range(WORKERS)]
         parts = [job.result() for job in jobs]
     assert all(len(part["row"]) for part in parts), "both workers had something to do"
-    pipeline = Pipeline(parse_stages([method], settings), key, Texts())
+    pipeline = Pipeline(parse_stages([method], settings), key, Dictionaries())
     batch = merged(parts, pipeline)
-    pipeline.meet(pipeline.texts.user.encode(log.frame["user"]))
-    pending = local.Pending()
+    pipeline.register_users(pipeline.texts.user.encode(log.frame["user"]))
+    pending = record_store.RecordStore()
     pending.add(next(whole(io.read(path), key)))
-    frame = local.render(pipeline, batch, pending).frame
+    frame = codec.decode(pipeline, batch, pending).frame
     sha256 = io.write(frame, tmp_path / "again.parquet", io.layout_for(str(out), like=io.read(path).layout))
     assert sha256 == release.certificate["release"]["sha256"]

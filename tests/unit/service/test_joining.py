@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 pytestmark = pytest.mark.service
 pytest.importorskip("msgspec")
 
-from querycloak.engines import frozen  # noqa: E402
+from querycloak.engines import state_codec  # noqa: E402
 from querycloak.errors import DataError  # noqa: E402
 from querycloak.service import ubi  # noqa: E402
 from querycloak.service.joining import EVENTS, QUERIES, Joiner  # noqa: E402
@@ -79,7 +79,7 @@ def test_joining_agrees_with_plain_lists(steps, restart):
         now += later
         if number == restart:
             again = Joiner(wait=3)
-            again.restore(frozen.thaw(frozen.freeze(one.snapshot())))
+            again.restore(state_codec.load(state_codec.dump(one.snapshot())))
             one = again
         if is_search:
             one.add_queries(searches(name), now)
@@ -131,7 +131,7 @@ def test_an_erased_search_is_in_no_snapshot():
     rows = [{"user": user, "query": f"{secret} of {user}", "query_id": user} for user in ("a", "b", "c")]
     one.add_queries(pl.DataFrame(rows, schema=QUERIES), 1)
     assert one.erase("b") == 1
-    table = zstandard.decompress(frozen.freeze(one.snapshot()))
+    table = zstandard.decompress(state_codec.dump(one.snapshot()))
     assert f"{secret} of a".encode() in table
     assert f"{secret} of b".encode() not in table
 

@@ -8,7 +8,7 @@ import sys
 import polars as pl
 import pytest
 
-from querycloak.engines import frozen
+from querycloak.engines import state_codec
 from querycloak.engines.pipeline import parse_stages
 from querycloak.errors import DataError, MissingExtra, ParameterError, Refused, UsageError
 from querycloak.service import entries
@@ -326,8 +326,8 @@ def test_what_a_store_keeps_is_private_and_first_come(tmp_path):
     assert store.agree({"topic": "a", "partitions": 2}) == {"topic": "a", "partitions": 2}
     assert store.agree({"topic": "a", "partitions": 3}) == {"topic": "a", "partitions": 2}
     store.open(0, None)
-    store.save(0, Mark(5), frozen.freeze({"x": 1}))
-    assert store.newest(0) == (5, frozen.freeze({"x": 1}))
+    store.save(0, Mark(5), state_codec.dump({"x": 1}))
+    assert store.newest(0) == (5, state_codec.dump({"x": 1}))
     with pytest.raises(Refused, match="another process"):
         LocalLanes(tmp_path / "lanes").open(0, None)
     store.close(0)

@@ -9,17 +9,18 @@ import time
 
 import pytest
 
+from tests.support import logs
+
 pytestmark = pytest.mark.service
 pytest.importorskip("msgspec")
 
-import querycloak as qc  # noqa: E402
 from querycloak.errors import (  # noqa: E402
     Busy,
     DataError,
     DiskFull,
     Gone,
     JournalFull,
-    NotThere,
+    NotFound,
     Refused,
     Unavailable,
     UsageError,
@@ -32,7 +33,7 @@ CHOSEN = {"k": "3", "shards": "1"}
 
 
 def made_up(users=15, seed=2):
-    frame = qc.generate(users=users, seed=seed).frame.sort("time", maintain_order=True)
+    frame = logs.made_up(users=users, seed=seed).frame.sort("time", maintain_order=True)
     rows = frame.select("user", "query", "time", "rank", "url").to_dicts()
     return [json.dumps(row, default=lambda t: t.isoformat()).encode() + b"\n" for row in rows]
 
@@ -289,8 +290,12 @@ def test_a_sender_who_hangs_up_harms_no_other(tmp_path):
 def test_what_a_method_refuses_changes_nothing_and_kills_nobody(tmp_path, monkeypatch):
     one = service(tmp_path)
     send(one, LINES[:20])
-    monkeypatch.setattr(one.worker.stream.pipeline.stages[0], "erases", False)
-    with pytest.raises(Refused, match="cannot forget"):
+
+    def refuse(users, rows):
+        raise Refused("this method cannot erase now")
+
+    monkeypatch.setattr(one.worker.stream.pipeline.stages[0], "erase", refuse)
+    with pytest.raises(Refused, match="cannot erase"):
         one.erase("u")
     send(one, LINES[20:30])
     settle(one)
@@ -400,7 +405,7 @@ def test_the_profile_of_an_erased_label_goes_even_if_a_crash_comes_between(tmp_p
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     two = service(tmp_path / "b")
     settle(two)
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         two.profile(name)
     two.stop()
     one.stop()

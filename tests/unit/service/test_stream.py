@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.logs import made_up
+
 pytestmark = pytest.mark.service
 pytest.importorskip("msgspec")
 
-import querycloak as qc  # noqa: E402
-from querycloak.dictionary import Texts  # noqa: E402
-from querycloak.engines import frozen, local  # noqa: E402
+from querycloak.dictionary import Dictionaries  # noqa: E402
+from querycloak.engines import local, state_codec  # noqa: E402
 from querycloak.engines.pipeline import Pipeline, parse_stages  # noqa: E402
-from querycloak.engines.waiting import Waiting  # noqa: E402
-from querycloak.errors import Refused, UsageError  # noqa: E402
+from querycloak.engines.record_store import RecordStore  # noqa: E402
+from querycloak.errors import UsageError  # noqa: E402
 from querycloak.keys import derive  # noqa: E402
 from querycloak.service import entries  # noqa: E402
 from querycloak.service.entries import SCHEMA, Entry  # noqa: E402
@@ -35,7 +36,7 @@ METHODS = [
 
 
 def records(users=12, seed=5):
-    frame = qc.generate(users=users, seed=seed).frame.sort("time", maintain_order=True)
+    frame = made_up(users=users, seed=seed).frame.sort("time", maintain_order=True)
     topics = ["Sports/Soccer", "Arts/Music", "Health"]
     lengths = frame["query"].str.len_chars()
     frame = frame.with_columns(
@@ -81,10 +82,10 @@ def test_a_restart_changes_nothing(methods, chosen, at, twice):
     first = stream(methods, chosen)
     before = first.apply([entry(LOG[:at])])
     second = stream(methods, chosen)
-    second.restore(frozen.thaw(frozen.freeze(first.snapshot())))
+    second.restore(state_codec.load(state_codec.dump(first.snapshot())))
     if twice:
         third = stream(methods, chosen)
-        third.restore(frozen.thaw(frozen.freeze(second.snapshot())))
+        third.restore(state_codec.load(state_codec.dump(second.snapshot())))
         second = third
     after = second.apply([entry(LOG[at:])])
     assert (second.accepted, second.held + second.released + second.lost) == (LOG.height, LOG.height)
@@ -99,7 +100,7 @@ def test_a_stream_gives_what_the_local_engine_gives(methods, chosen):
     live = frames[0].apply([entry(LOG)])
     last = frames[0].rotate()
     shown = pl.concat([part.frame.drop("offset") for part in (live, last) if len(part)])
-    pipeline = Pipeline(parse_stages(methods, chosen), derive(SECRET, "stream", "0"), Texts())
+    pipeline = Pipeline(parse_stages(methods, chosen), derive(SECRET, "stream", "0"), Dictionaries())
     rows = pl.Series(np.arange(LOG.height))
     piece = LOG.drop("back").with_columns(row=rows, _place=rows, _head=rows, _when=rows)
     local_frames = [part.frame for part in local.run(pipeline, [piece])]
@@ -136,11 +137,6 @@ def test_methods_that_need_order_drop_what_is_late():
 def test_methods_that_need_the_whole_log_are_refused(method):
     with pytest.raises(UsageError, match="never ends"):
         stream([method], {})
-
-
-def test_a_cohort_for_each_topic_is_refused():
-    with pytest.raises(Refused, match="experiment"):
-        stream(["cohort"], {"scope": "category", "time": "drop"})
 
 
 def test_fresh_labels_are_the_door_s_work():
@@ -193,7 +189,7 @@ def test_entries_come_back_as_they_went():
     picks=st.lists(st.lists(st.integers(0, 100), max_size=6), max_size=8),
 )
 def test_waiting_finds_what_a_plain_list_finds(sizes, picks):
-    waiting, known, row = Waiting(), {}, 0
+    waiting, known, row = RecordStore(), {}, 0
     for number, searches in enumerate(sizes):
         heads = []
         for size in searches:
@@ -206,11 +202,11 @@ def test_waiting_finds_what_a_plain_list_finds(sizes, picks):
         if chosen:
             frame, _ = waiting.take(np.array(chosen))
             assert frame["row"].to_list() == [r for head in chosen for r in known[head]]
-            waiting.forget(np.array(chosen * 2))
+            waiting.remove(np.array(chosen * 2))
             for head in chosen:
                 del known[head]
-        waiting.tidy()
-        left = waiting.frame()
+        waiting.compact()
+        left = waiting.rows()
         assert ([] if left is None else left["row"].to_list()) == [r for rows in known.values() for r in rows]
         assert waiting.count == sum(map(len, known.values()))
         if not known:

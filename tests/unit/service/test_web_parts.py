@@ -19,7 +19,7 @@ pytest.importorskip("fastapi")
 
 from starlette.requests import Request  # noqa: E402
 
-from querycloak.errors import Busy, DataError, Malformed, OtherType, TooLarge, TooSlow, UsageError  # noqa: E402
+from querycloak.errors import Busy, DataError, Malformed, TooLarge, TooSlow, UnsupportedMediaType, UsageError  # noqa: E402
 from querycloak.service import logs  # noqa: E402
 from querycloak.service.settings import ServiceSettings  # noqa: E402
 from querycloak.service.web import bodies, tls, tokens  # noqa: E402
@@ -110,9 +110,9 @@ def test_types_and_encodings() -> None:
     assert bodies.is_lines(request())
     assert bodies.is_lines(request(content_type="Application/X-NDJSON; charset=utf-8"))
     assert not bodies.is_lines(request(content_type="application/json"))
-    with pytest.raises(OtherType):
+    with pytest.raises(UnsupportedMediaType):
         bodies.is_lines(request(content_type="text/html"))
-    with pytest.raises(OtherType):
+    with pytest.raises(UnsupportedMediaType):
         read(request(content_encoding="deflate"))
 
 

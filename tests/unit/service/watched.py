@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-import querycloak as qc
 from querycloak.service.intake import parse
 from querycloak.service.service import Service
 from querycloak.service.settings import setup
+from tests.support import logs
 
 #: Planted in users and queries: must never be seen outside.
 SECRET_USER, SECRET_QUERY = "zzuserplantedzz", "zzqueryplantedzz"
@@ -20,7 +20,7 @@ SECRET_USER, SECRET_QUERY = "zzuserplantedzz", "zzqueryplantedzz"
 
 def made_up(users: int = 120, seed: int = 7) -> list[bytes]:
     """Give a made-up log as lines, in order of time, with planted users and queries."""
-    log = qc.generate(users=users, seed=seed).frame.sort("time")
+    log = logs.made_up(users=users, seed=seed).frame.sort("time")
     planted = log.with_columns(
         user=pl.lit(SECRET_USER) + pl.col("user"),
         query=pl.when(pl.col("row") % 50 == 0).then(pl.lit(SECRET_QUERY)).otherwise(pl.col("query")),

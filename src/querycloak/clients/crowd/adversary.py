@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from querycloak.attacks.intervals import wilson
 from querycloak.clients.crowd import knowing
 from querycloak.clients.crowd.network import Network
 from querycloak.clients.crowd.simulator import Trace
+from querycloak.intervals import wilson
 
 Longs = npt.NDArray[np.int64]
 #: Authors that the engine goes after; all, if there are fewer.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from pathlib import Path
 from typing import Any, Final
 
 from querycloak.errors import DataError, Refused, UsageError
+from querycloak.files import FolderLock
 from querycloak.keys import Secret, derive, write_private
 
 SCHEMA: Final = "querycloak/crowd-member/1"
@@ -22,14 +21,13 @@ class State:
     def __init__(self, folder: Path) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock = FolderLock(folder / "lock")
         except BlockingIOError:
             raise Refused("another peer uses this state folder", hint="each peer needs its own") from None
         except OSError as error:
             raise UsageError(f"the state folder cannot be used: {error.strerror}") from None
         self._path = folder / "member.json"
-        self.key = derive(Secret.kept_in(folder / "key").value, "crowd", "exposure")
+        self.key = derive(Secret.load_or_create(folder / "key").value, "crowd", "exposure")
 
     def read(self) -> dict[str, Any]:
         """Read what was kept; nothing at the first start."""
@@ -51,7 +49,7 @@ class State:
 
     def close(self) -> None:
         """Let another peer use the folder."""
-        os.close(self._lock)
+        self._lock.release()
 
 
 def _is_sound(kept: dict[str, Any]) -> bool:

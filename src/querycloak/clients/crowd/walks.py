@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from querycloak.clients.crowd import rules
-from querycloak.kernels.prefetch import prefetch
+from querycloak.clients.crowd.prefetch import prefetch
 
 _cut_weights: Any = njit(rules.cut_weights)
 _drawn: Any = njit(rules.drawn)

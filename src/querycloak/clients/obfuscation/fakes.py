@@ -13,14 +13,14 @@ import polars as pl
 from querycloak.clients.obfuscation.draws import Draws
 from querycloak.clients.obfuscation.searches import Searches
 from querycloak.clients.obfuscation.settings import Settings
-from querycloak.log import NOTHING, IntArray
+from querycloak.log import MISSING, IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Fakes:
     """Rows of fake searches: several of the same `search` (from 0 for each person) are its clicks.
 
-    `source` says where the query is taken from and `click` where the address is, or `NOTHING`.
+    `source` says where the query is taken from and `click` where the address is, or `MISSING`.
     """
 
     search: IntArray
@@ -61,7 +61,7 @@ class FromPeople(Method):
         """Copy what others asked; clicks may come from another row than the query."""
         frame = self.searches.frame.drop("row", "user", "time", strict=False)
         clicked = [name for name in ("rank", "url") if name in frame.columns]
-        row = pl.Series(fakes.click).replace(NOTHING, None)
+        row = pl.Series(fakes.click).replace(MISSING, None)
         asked = frame[fakes.source.astype(np.uint32)]
         return asked.with_columns(frame[name].gather(row) for name in clicked)
 
@@ -71,6 +71,6 @@ class FromPeople(Method):
         click = rows
         if keep is not None:
             bare, again = keep[which] == 0, np.diff(which, prepend=-1) == 0
-            click = np.where(bare, NOTHING, click)
+            click = np.where(bare, MISSING, click)
             rows, which, click = (part[~(bare & again)] for part in (rows, which, click))
         return Fakes(which, time[which], rows, click)

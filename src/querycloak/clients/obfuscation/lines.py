@@ -27,7 +27,7 @@ def read(line: bytes) -> str | Seen | None:
     return _query(event["query"]) if "query" in event else _results(event.get("results"))
 
 
-class Splitter:
+class Tokenizer:
     """Cuts what comes in into lines; of one that is too long only so much is kept as shows that it is."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from querycloak.clients.obfuscation.searches import Searches
 from querycloak.clients.obfuscation.settings import Settings
 from querycloak.clients.obfuscation.timing import by_machine
 from querycloak.errors import DataError
-from querycloak.log import NOTHING, IntArray
+from querycloak.log import MISSING, IntArray
 
 
 class Usr(FromPeople):
@@ -71,8 +71,8 @@ class Hybrid(Usr):
         begins, many = self._begins[query], self._many[query]
         place = begins + draws.below(many, chosen.size)
         clicks = (many > 0) & (draws.uniform(chosen.size) < self._chance)
-        return np.where(clicks, self._clicks[np.where(clicks, place, 0)], NOTHING) if clicks.any() else (
-            np.full(chosen.size, NOTHING)
+        return np.where(clicks, self._clicks[np.where(clicks, place, 0)], MISSING) if clicks.any() else (
+            np.full(chosen.size, MISSING)
         )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from querycloak.clients.obfuscation.searches import Searches
 from querycloak.clients.obfuscation.settings import Settings
 from querycloak.clients.obfuscation.timing import by_machine
 from querycloak.errors import UsageError
-from querycloak.log import CANONICAL, NOTHING
+from querycloak.log import CANONICAL, MISSING
 
 
 def bag_of(settings: Settings) -> Bag:
@@ -57,14 +57,14 @@ class Tmn(Method):
     def _click(self, results: list[int], draws: Draws) -> int:
         """Click any of the results, the first no more often than the last; else nothing."""
         if not results or draws.one() >= self.searches.clicked_share:
-            return NOTHING
+            return MISSING
         place = draws.pick(len(results))
-        return results[place] * RESULTS + place if self._urls[results[place]] is not None else NOTHING
+        return results[place] * RESULTS + place if self._urls[results[place]] is not None else MISSING
 
     def spelled(self, fakes: Fakes) -> pl.DataFrame:
         """Spell out the phrases, with addresses that look like the log's."""
         wanted = self.searches.frame.columns
-        clicked = pl.Series(fakes.click).replace(NOTHING, None)
+        clicked = pl.Series(fakes.click).replace(MISSING, None)
         frame = pl.DataFrame({"query": pl.Series(list(self._number), dtype=pl.String).gather(fakes.source)})
         if "rank" in wanted:
             frame = frame.with_columns(rank=clicked % RESULTS + 1)

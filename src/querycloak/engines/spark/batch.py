@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from querycloak import keys
-from querycloak.dictionary import Texts
+from querycloak.dictionary import Dictionaries
 from querycloak.engines.pipeline import Pipeline, Stage, parse_stages
-from querycloak.engines.request import Progress, check_columns, silent
-from querycloak.engines.spark import order, rows, session, worker
-from querycloak.engines.spark.telling import report
+from querycloak.engines.source import check_columns
+from querycloak.engines.source_state import Stored
+from querycloak.engines.spark import order, rows, session, windows, worker
 from querycloak.engines.spark.worker import NOW, ORDER, TRUTH, Plan, StageRun
-from querycloak.engines.state import Book
 from querycloak.errors import DataError, Refused
-from querycloak.keys import Secret, stage_key
+from querycloak.keys import Secret
 from querycloak.log import Batch
-from querycloak.protector import Protector
+from querycloak.protector import Labels, Protector
+from querycloak.settings import as_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -36,8 +36,8 @@ _ONE_MACHINE: Final = (
 )
 
 
-#: Methods without a key that have a form of their own on Spark.
-_OWN_FORM: Final = ("km",)
+#: Labels that a later method cannot work with, since it does not know the authors.
+_RELABELS: Final = (Labels.OTHERS, Labels.GROUP)
 
 
 class SkippedRows(UserWarning):
@@ -63,10 +63,10 @@ def protect(
     """
     session.check()
     secret = Secret.choose(seed, Path(secret_file) if secret_file else None)
-    key = keys.release_key(secret, "", keys.release_name(secret, "", 0))
-    chosen = {name: ("yes" if v else "no") if isinstance(v, bool) else str(v) for name, v in settings.items()}
+    key = keys.release_key(secret, "", keys.release_id(secret, "", 0))
+    chosen = {name: as_text(value) for name, value in settings.items()}
     stages = parse_stages(list(methods), chosen)
-    if noisy := [s.method for s in stages if _build(s).own_noise]:
+    if noisy := [s.method for s in stages if s.traits.system_noise]:
         raise Refused(
             f"`{noisy[0]}` draws its noise anew whenever Spark computes a part again: two draws tell more",
             hint="use `querycloak protect --engine spark`, which computes it once and writes it down",
@@ -74,10 +74,6 @@ def protect(
     good = cleaned(log, mapping or {}, keep, strict)
     run = start(stages, key, good, parts=parts)
     return run.released(truth)
-
-
-def _build(stage: Stage) -> Protector:
-    return stage.build(bytes(32), 0, Texts())
 
 
 def cleaned(log: DataFrame, mapping: Mapping[str, str], keep: Sequence[str], strict: bool) -> DataFrame:
@@ -97,20 +93,20 @@ def cleaned(log: DataFrame, mapping: Mapping[str, str], keep: Sequence[str], str
 
 def distributable(stages: Sequence[Stage], key: bytes) -> None:
     """Refuse methods that must see all records at once, and orders of methods that only one machine keeps."""
-    built = Pipeline(list(stages), key, Texts()).stages
-    if own := [method.name for method in built if method.name in _OWN_FORM]:
+    built = Pipeline(list(stages), key, Dictionaries()).stages
+    if alone := [stage.method for stage in stages if stage.traits.spark_form]:
         if len(built) > 1:
             raise Refused(
-                f"on Spark `{own[0]}` runs alone",
+                f"on Spark `{alone[0]}` runs alone",
                 hint="protect with the other method first, and give its release to this one",
             )
+        windows.window_of(stages[0])
         return
     for place, method in enumerate(built):
         if method.partition_key(Batch.empty(method.texts)) is None:
             raise Refused(f"`{method.name}` needs all records in one place", hint=_ONE_MACHINE)
-        moves = method.holds and "user" in method.rewrites and not method.wants_people
-        fresh = getattr(method.settings, "labels", "keep") == "fresh"
-        if place < len(built) - 1 and (moves or fresh):
+        own = stages[place].traits
+        if place < len(built) - 1 and (own.labels in _RELABELS or own.fresh_labels):
             raise Refused(
                 f"on Spark `{method.name}` must come last, since it gives people other labels",
                 hint="name it last, or run on one machine",
@@ -123,8 +119,6 @@ class Run:
 
     plan: Plan
     result: DataFrame
-    #: What is told already, where rows come from no workers of ours.
-    reports: tuple[bytes, ...] = ()
     #: What columns that are passed through were called; here they go by other names.
     given: Mapping[str, str] = field(default_factory=dict)
 
@@ -152,9 +146,8 @@ def start(
     log: DataFrame,
     *,
     parts: int | None = None,
-    books: Sequence[Book] = (),
+    stored: Sequence[Stored] = (),
     slice_rows: int = order.SLICE,
-    progress: Progress = silent,
 ) -> Run:
     """Plan the work on clean rows: their places in the whole log, then one method after the other."""
     from pyspark.sql import functions as F
@@ -163,12 +156,14 @@ def start(
     check_columns(list(stages), log.columns)
     log, given = rows.neutral(log)
     columns = rows.of_log(log.columns)
-    if stages[0].method in _OWN_FORM:
-        return replace(_in_its_own_form(stages[0], key, log, columns, progress), given=given)
+    if stages[0].traits.spark_form:
+        plan = Plan(tuple(stages), key, columns, log.count(), 1)
+        _check_people(plan, log)
+        return Run(plan, windows.start(plan, log, _result_schema(plan, 0, log)), given=given)
     log = _with_moments(log, key)
     count = log.count()
     cores = log.sparkSession.sparkContext.defaultParallelism
-    plan = Plan(tuple(stages), key, columns, count, parts or _PARTS_A_CORE * cores, tuple(books))
+    plan = Plan(tuple(stages), key, columns, count, parts or _PARTS_A_CORE * cores, tuple(stored))
     _check_people(plan, log)
     slices = order.cut(log, count, slice_rows)
     by_time = log.withColumn("_slice", slices.number())
@@ -183,26 +178,6 @@ def start(
         current = split.sortWithinPartitions(*sorting).mapInArrow(work, schema)
         sorting = ORDER
     return Run(plan, current, given=given)
-
-
-def _in_its_own_form(
-    stage: Stage, key: bytes, log: DataFrame, columns: tuple[str, ...], progress: Progress
-) -> Run:
-    """Let a method that has no key work in its own way, and give its result the shape of the others'."""
-    from pyspark.sql import functions as F
-
-    from querycloak.engines.spark.km import DISTRIBUTED
-
-    own = stage_key(key, 0, stage.method, stage.settings.as_dict())
-    done = DISTRIBUTED[stage.method](log, stage.settings, own, release_key=key, progress=progress)
-    others = {*columns, "row"}
-    told = [n for n in done.frame.columns if n not in others and not n.startswith("_")]
-    result = done.frame.withColumnsRenamed({name: TRUTH + name for name in told})
-    if "time" in columns and dict(result.dtypes)["time"] == "timestamp":
-        result = result.withColumn("time", F.unix_micros("time"))
-    result = result.withColumn("_report", F.lit(None).cast("binary"))
-    plan = Plan((stage,), key, columns, 0, 1)
-    return Run(plan, result, (report(0, done.dropped, done.explanation, {}, None),))
 
 
 def _place(plan: Plan, slices: order.Slices, schema: StructType, batches: Iterable[Any]) -> Iterator[Any]:
@@ -226,11 +201,11 @@ def _with_moments(log: DataFrame, key: bytes) -> DataFrame:
 
 def _check_people(plan: Plan, log: DataFrame) -> None:
     """Let methods refuse settings that so many people cannot meet, before anything is done."""
-    asking = [s for s in plan.whole().stages if type(s).check_people is not Protector.check_people]
+    asking = [s for s in plan.whole().stages if type(s).check_user_count is not Protector.check_user_count]
     if asking and plan.rows:
         people = log.select("user").distinct().count()
         for stage in asking:
-            stage.check_people(people)
+            stage.check_user_count(people)
 
 
 _PLACED: Final = {"_head": "long", "_seq": "long", "_lane": "integer"}
@@ -275,5 +250,5 @@ def _truth_columns(plan: Plan) -> list[str]:
     kinds: dict[str, Any] = {"row": pl.Int64, "_head": pl.Int64}
     kinds |= {name: pl.Datetime("us", "UTC") if name == "time" else pl.String for name in plan.columns}
     nothing = pl.DataFrame(schema=kinds)
-    last = StageRun(replace(plan, books=()), len(plan.stages) - 1)
+    last = StageRun(replace(plan, stored=()), len(plan.stages) - 1)
     return last.told_about(nothing)

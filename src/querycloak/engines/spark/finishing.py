@@ -84,7 +84,7 @@ def finish_stream(
 
 def _the_one_that_holds(plan: Plan) -> int:
     """Name the method whose end matters; what earlier ones held would have to pass through later ones."""
-    holding = [place for place, stage in enumerate(plan.whole().stages) if stage.holds]
+    holding = [place for place, stage in enumerate(plan.stages) if stage.traits.buffers_records]
     if any(not plan.is_last(place) for place in holding):
         raise Refused(
             f"`{plan.stages[holding[0]].method}` holds records that the methods after it have not seen",

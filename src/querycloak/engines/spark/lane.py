@@ -8,18 +8,17 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from querycloak.dictionary import Texts
-from querycloak.engines import frozen
-from querycloak.engines.local import spelled
+from querycloak.dictionary import Dictionaries
+from querycloak.engines import state_codec
+from querycloak.engines.codec import decode_column
+from querycloak.engines.live import OUT_OF_ORDER, LivePipeline
 from querycloak.engines.pipeline import Pipeline
-from querycloak.engines.recode import outgrown, recoded
+from querycloak.engines.record_store import RecordStore
 from querycloak.engines.spark.packing import NEVER, coded, release_order
 from querycloak.engines.spark.worker import Plan, lane_of
-from querycloak.engines.waiting import Scattered
 from querycloak.log import Batch, IntArray
+from querycloak.protector import Protector
 
-#: Why a record is dropped that comes too late for a method that needs the order of times.
-OUT_OF_ORDER: Final = "came after later records, and the method needs the order of times"
 #: Texts that nothing refers to any more before their room is used again.
 SPARE_TEXTS: Final = 10_000
 _COUNTS: Final = ("accepted", "released", "moments", "newest")
@@ -33,19 +32,43 @@ class LaneRun:
 
     def __init__(self, plan: Plan, place: int) -> None:
         self._plan, self._place = plan, place
-        self._build(Texts())
-        self.waiting = Scattered()
+        stage = plan.stages[place]
+        self._live = LivePipeline([stage], plan.key, spare_texts=SPARE_TEXTS, first=place)
+        self._traits = stage.traits
+        self._after: tuple[Dictionaries, Protector] | None = None
         self.accepted = self.released = self.moments = 0
-        self.newest = int(np.iinfo(np.int64).min)
         self._dropped: Counter[str] = Counter()
 
-    def _build(self, texts: Texts) -> Pipeline:
-        key, stages = self._plan.key, self._plan.stages
-        self._pipeline = Pipeline([stages[self._place]], key, texts, first=self._place)
-        (self._method,) = self._pipeline.stages
-        after = stages[self._place + 1 : self._place + 2]
-        self._next = after[0].build(key, self._place + 1, texts) if after else None
-        return self._pipeline
+    @property
+    def _pipeline(self) -> Pipeline:
+        return self._live.pipeline
+
+    @property
+    def _method(self) -> Protector:
+        return self._pipeline.stages[0]
+
+    @property
+    def waiting(self) -> RecordStore:
+        """The rows that wait."""
+        return self._live.store
+
+    @property
+    def newest(self) -> int:
+        """The latest time of a record so far."""
+        return self._live.newest
+
+    @newest.setter
+    def newest(self, time: int) -> None:
+        self._live.newest = time
+
+    def _next(self) -> Protector | None:
+        """Return the method after this one, built on the dictionaries in use now."""
+        texts, place = self._pipeline.texts, self._place + 1
+        if self._plan.is_last(self._place):
+            return None
+        if self._after is None or self._after[0] is not texts:
+            self._after = texts, self._plan.stages[place].build(self._plan.key, place, texts)
+        return self._after[1]
 
     @property
     def held(self) -> int:
@@ -66,9 +89,9 @@ class LaneRun:
         when, which = firsts["_when"].to_numpy(), firsts["_which"].to_numpy()
         fresh = np.ones(when.size, bool)
         fresh[1:] = (np.diff(when) != 0) | (np.diff(which) != 0)
-        batch = coded(firsts, self._method.reads, self._pipeline.texts)
-        batch = self._in_time(batch.replace(seq=self.moments + np.cumsum(fresh)))
-        gone = self._pipeline.push(batch) if len(batch) else batch
+        batch = coded(firsts, self._traits.reads, self._pipeline.texts)
+        gone, late = self._live.push(batch.replace(seq=self.moments + np.cumsum(fresh)))
+        self._dropped[OUT_OF_ORDER] += int(late.size)
         shown = self._shown(gone, when[fresh], which[fresh])
         self.moments += int(fresh.sum())
         return shown
@@ -85,17 +108,6 @@ class LaneRun:
         self._dropped.update(rows["_bad"].drop_nulls().to_list())
         return rows.filter(pl.col("_bad").is_null()).drop("_bad")
 
-    def _in_time(self, batch: Batch) -> Batch:
-        """For a method that needs the order of times, leave out what comes too late."""
-        if not self._method.wants_order or not len(batch):
-            return batch
-        newest = np.maximum(np.maximum.accumulate(batch.time), self.newest)
-        self.newest = int(newest[-1])
-        late = batch.time < newest
-        self._dropped[OUT_OF_ORDER] += int(late.sum())
-        self.waiting.forget(batch.row[late])
-        return batch[~late]
-
     def _shown(self, batch: Batch, when: IntArray, which: IntArray) -> pl.DataFrame:
         """Spell out what leaves; the moment of each is that of the search which let it go."""
         if len(batch):
@@ -109,48 +121,43 @@ class LaneRun:
                 "_which": which[moment],
             }
             added["_lane"] = self._lanes(batch)
-            changed = [spelled(batch, name) for name in sorted(self._method.rewrites & set(rows.columns))]
+            changed = [
+                decode_column(batch, name) for name in sorted(self._traits.rewrites & set(rows.columns))
+            ]
             series = [pl.Series(name, column) for name, column in added.items()]
             rows = rows.with_columns(*changed, *series).with_columns(self._hidden(rows))
             self.released += rows.height
-            self.waiting.forget(batch.row)
+            self.waiting.remove(batch.row)
         else:
             rows = pl.DataFrame()
-        self.waiting.forget(self._pipeline.drain_dropped())
-        self.waiting.tidy()
+        self._live.settle()
         return rows
 
     def _hidden(self, rows: pl.DataFrame) -> list[pl.Expr]:
         """Empty what the next method may not go by, since this one may not show it."""
-        hidden = self._method.empties & {"rank", "url", "category"} if self._next else frozenset[str]()
+        last = self._plan.is_last(self._place)
+        hidden = frozenset[str]() if last else self._traits.empties & {"rank", "url", "category"}
         return [pl.lit(None, rows.schema[name]).alias(name) for name in sorted(hidden & set(rows.columns))]
 
     def _lanes(self, batch: Batch) -> IntArray:
         """Ask the next method which searches must stay together."""
-        if self._next is None:
+        after = self._next()
+        if after is None:
             return np.zeros(len(batch), np.int32)
-        return lane_of(self._next.partition_key(batch), self._plan.parts)
+        return lane_of(after.partition_key(batch), self._plan.parts)
 
     def freeze(self) -> bytes:
         """Give everything as bytes. They hold raw records: guard them."""
         own: dict[str, Any] = {f"own/{name}": getattr(self, name) for name in _COUNTS}
-        texts = Texts()
-        state = recoded(self._pipeline.snapshot(), self._pipeline, self._pipeline.texts, texts)
-        if outgrown(self._pipeline.texts, texts, SPARE_TEXTS):
-            self._build(texts).restore(state)
-        named = {f"pipeline/{name}": array for name, array in state.items()}
-        waiting = {"own/dropped": dict(self._dropped), "waiting": self.waiting.frame()}
-        return frozen.freeze(own | waiting | named | frozen.dictionaries(texts))
+        own["own/dropped"] = dict(self._dropped)
+        return state_codec.dump(own | self._live.dump())
 
     @classmethod
     def thaw(cls, plan: Plan, place: int, data: bytes) -> LaneRun:
         """Carry on from what `freeze` gave."""
-        parts, run = frozen.thaw(data), cls(plan, place)
+        parts, run = state_codec.load(data), cls(plan, place)
         for name in _COUNTS:
             setattr(run, name, int(parts[f"own/{name}"]))
         run._dropped = Counter(parts["own/dropped"])
-        frozen.fill(run._pipeline.texts, parts)
-        run._pipeline.restore(frozen.under("pipeline/", parts))
-        if parts["waiting"] is not None:
-            run.waiting.add(parts["waiting"])
+        run._live.load(parts)
         return run

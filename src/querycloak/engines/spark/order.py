@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from querycloak.dictionary import Texts
-from querycloak.engines import local
-from querycloak.engines.replay import in_order, shuffled
+from querycloak.dictionary import Dictionaries
+from querycloak.engines import codec
 from querycloak.engines.spark.arrow import batches, frames
 from querycloak.engines.spark.worker import Plan, lane_of
+from querycloak.engines.time_order import in_order, shuffled
 from querycloak.kernels.order import searches
 from querycloak.log import Batch, IntArray
 
@@ -115,9 +115,9 @@ def placed(plan: Plan, frame: pl.DataFrame, before: int) -> pl.DataFrame:
 
 def _lanes(plan: Plan, frame: pl.DataFrame, firsts: IntArray) -> IntArray:
     """Ask the first method which searches must stay together."""
-    method = plan.stages[0].build(plan.key, 0, texts := Texts())
+    method = plan.stages[0].build(plan.key, 0, texts := Dictionaries())
     few = frame.select(name for name in frame.columns if name in {"row", *plan.columns})[firsts]
-    names = (method.reads | {"category"}) & set(plan.columns)
-    columns = {name: local.numbers_of(few[name], name, texts) for name in sorted(names)}
+    names = (plan.stages[0].traits.reads | {"category"}) & set(plan.columns)
+    columns = {name: codec.encode_column(few[name], name, texts) for name in sorted(names)}
     batch = Batch.of(columns | {"row": few["row"].to_numpy()}, texts)
     return lane_of(method.partition_key(batch), plan.parts)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from querycloak.dictionary import Texts
-from querycloak.engines import frozen
-from querycloak.engines.local import numbers_of
-from querycloak.engines.replay import in_order, shuffled
+from querycloak.dictionary import Dictionaries
+from querycloak.engines import state_codec
+from querycloak.engines.codec import encode_column
 from querycloak.engines.spark.arrow import batches, frames
 from querycloak.engines.spark.worker import Plan, lane_of
+from querycloak.engines.time_order import in_order, shuffled
 from querycloak.errors import DataError
 from querycloak.kernels import siphash
 from querycloak.keys import derive
-from querycloak.log import BIT, CANONICAL, Batch, IntArray
+from querycloak.log import CANONICAL, COLUMN_BIT, Batch, IntArray
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -44,12 +44,12 @@ def told_by(plan: Plan) -> tuple[bool, frozenset[str]]:
 
 def pack(rows: pl.DataFrame) -> bytes:
     """Write rows as bytes, smaller than Spark's own form of them."""
-    return frozen.freeze({"rows": rows.rechunk()})
+    return state_codec.dump({"rows": rows.rechunk()})
 
 
 def unpack(data: bytes) -> pl.DataFrame:
     """Read what `pack` wrote."""
-    rows: pl.DataFrame = frozen.thaw(data)["rows"]
+    rows: pl.DataFrame = state_codec.load(data)["rows"]
     return rows
 
 
@@ -59,11 +59,12 @@ def put_in_lanes(plan: Plan, source: Iterable[Any]) -> Iterator[Any]:
     The partition has all rows of its searches. The lane is the search's, not the row's: a click may have
     another category than the search that it belongs to.
     """
-    method = plan.stages[0].build(plan.key, 0, texts := Texts())
+    method = plan.stages[0].build(plan.key, 0, texts := Dictionaries())
     per_row, _ = told_by(plan)
+    columns = plan.stages[0].traits.reads | {"category"}
     for frame in frames(source) if per_row else frames(source, rows=1 << 62):
         rows = carried(typed(frame), plan.key, per_row)
-        lane = lane_of(method.partition_key(coded(rows, method.reads | {"category"}, texts)), plan.parts)
+        lane = lane_of(method.partition_key(coded(rows, columns, texts)), plan.parts)
         if not per_row:
             row, order = rows["_row"].to_numpy(), np.argsort(rows["_row"].to_numpy())
             lane = lane[order[np.searchsorted(row, rows["_head"].to_numpy(), sorter=order)]]
@@ -99,10 +100,10 @@ def _heads(placed: pl.DataFrame, key: bytes) -> IntArray:
     return head
 
 
-def coded(rows: pl.DataFrame, names: Iterable[str], texts: Texts) -> Batch:
+def coded(rows: pl.DataFrame, names: Iterable[str], texts: Dictionaries) -> Batch:
     """Turn rows into integers, in the order in which they are; the caller sets `seq`."""
     chosen = {"time", *names} & set(rows.columns) & set(CANONICAL)
-    columns = {name: numbers_of(rows[name], name, texts) for name in sorted(chosen)}
+    columns = {name: encode_column(rows[name], name, texts) for name in sorted(chosen)}
     columns |= {"row": rows["_row"].to_numpy(), "blank": rows["_blank"].to_numpy()}
     return Batch.of(columns, texts)
 
@@ -151,7 +152,9 @@ def release_order(rows: pl.DataFrame, key: bytes) -> IntArray:
     """Order rows as methods meet them: by moment, then by time, then by a keyed hash of their search."""
     head = rows["_head"].to_numpy()
     ties = siphash.draw(derive(key, "order"), 1, head)  # the same draws as in `Pipeline`
-    time = numbers_of(rows["time"], "time", Texts()) if "time" in rows.columns else np.zeros_like(head)
+    time = (
+        encode_column(rows["time"], "time", Dictionaries()) if "time" in rows.columns else np.zeros_like(head)
+    )
     when, which = rows["_when"].to_numpy(), rows["_which"].to_numpy()
     return np.lexsort((rows["_row"].to_numpy(), head, ties, time, which, when))
 
@@ -159,7 +162,7 @@ def release_order(rows: pl.DataFrame, key: bytes) -> IntArray:
 def _blanked(rows: pl.DataFrame, plan: Plan) -> Iterator[pl.Expr]:
     _, empties = told_by(plan)
     for name in plan.columns:
-        bit = BIT.get(name, 0)
+        bit = COLUMN_BIT.get(name, 0)
         if name in empties:
             yield pl.lit(None).alias(name)
         else:

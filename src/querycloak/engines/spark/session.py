@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from querycloak.engines import programs
+from querycloak import environment
 from querycloak.errors import MissingExtra, UsageError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def chosen(master: str, options: Mapping[str, str]) -> dict[str, str]:
         found |= {"spark.log.level": level, "spark.executor.syncLogLevel.enabled": "true"}
         if master.startswith(_SECRETIVE) or _SECRET in options:
             found |= _NETWORK
-    if jars := programs.spark_jars():  # the connector for Kafka
+    if jars := environment.spark_jars():  # the connector for Kafka
         found["spark.jars"] = ",".join(map(str, jars))
     return found | dict(options)
 
@@ -137,9 +137,9 @@ def check() -> None:
     """Say what is missing: the extra, or Java."""
     if any(find_spec(name) is None for name in ("google", "pandas", "pyarrow", "pyspark")):
         raise MissingExtra("spark", "running on Spark")
-    if programs.java() is None:
+    if environment.java() is None:
         raise UsageError(
-            "Spark needs Java 17, which is not on this machine", hint=programs.how_to_get("Java")
+            "Spark needs Java 17, which is not on this machine", hint=environment.how_to_get("Java")
         )
 
 

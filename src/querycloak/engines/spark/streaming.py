@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from querycloak import keys
-from querycloak.engines.pipeline import parse_stages
-from querycloak.engines.request import check_columns
+from querycloak.engines.pipeline import Stage, parse_stages
+from querycloak.engines.source import check_columns
 from querycloak.engines.spark import rows
 from querycloak.engines.spark.batch import distributable
 from querycloak.engines.spark.session import check
 from querycloak.engines.spark.worker import Plan
 from querycloak.errors import DataError, UsageError
-from querycloak.protector import Protector
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -82,7 +81,7 @@ def _key(seed: int | None, secret_file: str | Path | None, source: str) -> bytes
             hint="give `secret_file`: it is made if it is not there",
         )
     secret = keys.Secret.choose(seed, Path(secret_file) if secret_file is not None else None)
-    name = keys.release_name(secret, source, 0) if seed is not None else "stream"
+    name = keys.release_id(secret, source, 0) if seed is not None else "stream"
     return keys.release_key(secret, source, name)
 
 
@@ -110,26 +109,26 @@ def _check_store(records: DataFrame) -> None:
 
 def _check_live(plan: Plan) -> None:
     """Refuse methods that cannot be split, that wait for an end, or that stand in a wrong order."""
-    pipeline = plan.whole()
-    for stage in pipeline:
+    for stage in plan.stages:
         _check_stage(stage)
     distributable(plan.stages, plan.key)
-    pipeline.prepare()
+    plan.whole().check_ready()
 
 
-def _check_stage(stage: Protector) -> None:
-    if not stage.streams or stage.table or stage.makes_rows:
+def _check_stage(stage: Stage) -> None:
+    own = stage.traits
+    if own.needs_whole_log or own.is_table or own.creates_rows:
         raise UsageError(
-            f"`{stage.name}` needs the whole log, and a stream never ends",
+            f"`{stage.method}` needs the whole log, and a stream never ends",
             hint="use it on the nightly file, with `querycloak protect`",
         )
-    if stage.own_noise:
+    if own.system_noise:
         raise UsageError(
-            f"`{stage.name}` draws its noise anew at each attempt, and Spark may need several",
+            f"`{stage.method}` draws its noise anew at each attempt, and Spark may need several",
             hint="use it on the nightly file, with `querycloak protect`",
         )
-    if getattr(stage.settings, "overspent", "") == "refuse" and getattr(stage.settings, "budget", 0):
+    if own.budget is not None and own.budget.when_spent == "refuse":
         raise UsageError(
-            f"`{stage.name}` would stop the stream when somebody's budget is spent",
+            f"`{stage.method}` would stop the stream when somebody's budget is spent",
             hint="use `overspent=drop`",
         )

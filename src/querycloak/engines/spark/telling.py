@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from querycloak.engines.source_state import Stored
 from querycloak.protector import Protector, State
 
 
@@ -23,7 +24,7 @@ class Told:
     dropped: list[Counter[str]]
     explanation: list[dict[str, Any]]
     tally: list[State]
-    books: list[pl.DataFrame | None]
+    stored: list[pl.DataFrame | None]
 
 
 def report(
@@ -31,11 +32,11 @@ def report(
     dropped: dict[str, int],
     explanation: dict[str, Any],
     tally: dict[str, list[Any]],
-    book: pl.DataFrame | None,
+    table: pl.DataFrame | None,
 ) -> bytes:
     """Write down what one worker tells about the method at this place."""
-    kept = None if book is None else base64.b64encode(_ipc(book)).decode()
-    names = ("place", "dropped", "explanation", "tally", "book")
+    kept = None if table is None else base64.b64encode(_ipc(table)).decode()
+    names = ("place", "dropped", "explanation", "tally", "state")
     return json.dumps(dict(zip(names, (place, dropped, explanation, tally, kept), strict=True))).encode()
 
 
@@ -45,7 +46,7 @@ def _ipc(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def told(methods: Sequence[Protector], reports: Iterable[bytes]) -> Told:
+def told(methods: Sequence[Protector], stored: Sequence[Stored], reports: Iterable[bytes]) -> Told:
     """Put together what all workers of each method told."""
     every = [json.loads(one) for one in reports]
     by_place = [[one for one in every if one["place"] == place] for place in range(len(methods))]
@@ -54,8 +55,8 @@ def told(methods: Sequence[Protector], reports: Iterable[bytes]) -> Told:
         [_added([one["explanation"] for one in some]) for some in by_place],
         [_joined([one["tally"] for one in some]) for some in by_place],
         [
-            _book(method, [one["book"] for one in some])
-            for method, some in zip(methods, by_place, strict=True)
+            _merged(method, [one["state"] for one in some], loaded)
+            for method, some, loaded in zip(methods, by_place, stored, strict=True)
         ],
     )
 
@@ -76,6 +77,9 @@ def _joined(parts: list[dict[str, list[Any]]]) -> State:
     return {name: np.array([value for part in parts for value in part[name]]) for name in names}
 
 
-def _book(method: Protector, books: list[str | None]) -> pl.DataFrame | None:
-    found = [pl.read_ipc(io.BytesIO(base64.b64decode(book))) for book in books if book is not None]
-    return type(method).merge_books(found) if found else None
+def _merged(method: Protector, tables: list[str | None], loaded: Stored) -> pl.DataFrame | None:
+    """Combine what workers of a method keep for the next release."""
+    found = [pl.read_ipc(io.BytesIO(base64.b64decode(table))) for table in tables if table is not None]
+    if not found or method.source_state is None:
+        return None
+    return method.source_state.merge(found, loaded if isinstance(loaded, pl.DataFrame) else None)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from querycloak.dictionary import Texts
-from querycloak.engines import local
+from querycloak.dictionary import Dictionaries
+from querycloak.engines import codec, record_store
 from querycloak.engines.pipeline import Pipeline, Stage
+from querycloak.engines.source_state import Stored, load_state, save_state
 from querycloak.engines.spark.arrow import batches, frames
 from querycloak.engines.spark.telling import report
-from querycloak.engines.state import Book, open_book
-from querycloak.log import COUNTS, NOTHING, Batch, IntArray
+from querycloak.log import COUNTS, MISSING, Batch, IntArray
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -41,17 +41,17 @@ class Plan:
     columns: tuple[str, ...]
     rows: int
     parts: int
-    books: tuple[Book, ...] = field(default=(), repr=False)
+    stored: tuple[Stored, ...] = field(default=(), repr=False)
 
-    def whole(self, texts: Texts | None = None) -> Pipeline:
+    def whole(self, texts: Dictionaries | None = None) -> Pipeline:
         """Build all methods, as one machine would."""
-        return Pipeline(list(self.stages), self.key, texts or Texts())
+        return Pipeline(list(self.stages), self.key, texts or Dictionaries())
 
     def opened(self) -> Pipeline:
         """Build all methods with what earlier releases left to them."""
         whole = self.whole()
-        for method, book in zip(whole, self.books, strict=bool(self.books)):
-            open_book(method, book)
+        for method, stored in zip(whole, self.stored, strict=bool(self.stored)):
+            load_state(method, stored)
         return whole
 
     def is_last(self, place: int) -> bool:
@@ -60,8 +60,8 @@ class Plan:
 
     def rewritten(self, place: int) -> list[str]:
         """Name the log's columns that methods up to this one gave other values."""
-        stages = self.whole().stages[: place + 1]
-        changed = frozenset[str]().union(*(stage.rewrites | stage.empties for stage in stages))
+        traits = [stage.traits for stage in self.stages[: place + 1]]
+        changed = frozenset[str]().union(*(one.rewrites | one.empties for one in traits))
         return [name for name in self.columns if name in changed]
 
 
@@ -69,11 +69,11 @@ class _Alone(Pipeline):
     """One method of several, which carries what the others did to a record."""
 
     def __init__(self, plan: Plan, place: int) -> None:
-        super().__init__([plan.stages[place]], plan.key, Texts(), first=place)
+        super().__init__([plan.stages[place]], plan.key, Dictionaries(), first=place)
         whole = plan.whole()
         self._rewrites, self._empties = whole.rewrites, whole.empties
         earlier = frozenset(plan.rewritten(place - 1)) if place else frozenset[str]()
-        self._reads = self.stages[0].reads | earlier | {"time"}
+        self._reads = self.traits[0].reads | earlier | {"time"}
 
     @property
     def reads(self) -> frozenset[str]:
@@ -97,11 +97,11 @@ class StageRun:
     def __init__(self, plan: Plan, place: int) -> None:
         self.plan, self.place = plan, place
         self.pipeline = _Alone(plan, place)
-        self.pipeline.prepare()
-        (self.stage,) = self.pipeline.stages
-        if plan.books:
-            self.pipeline.meet(open_book(self.stage, plan.books[place]))
-        self._pending = local.Pending()
+        self.pipeline.check_ready()
+        (self.stage,), (self._traits,) = self.pipeline.stages, self.pipeline.traits
+        if plan.stored:
+            self.pipeline.register_users(load_state(self.stage, plan.stored[place]))
+        self._pending = record_store.RecordStore()
         texts = self.pipeline.texts
         self._next = None if plan.is_last(place) else plan.stages[place + 1].build(plan.key, place + 1, texts)
 
@@ -109,16 +109,16 @@ class StageRun:
         """Take rows of whole searches; give those that leave."""
         self._pending.add(frame.select("row", "_head", *self.plan.columns))
         batch = self._coded(frame.filter(pl.col("row") == pl.col("_head")))
-        if "user" in self.stage.reads:
-            self.pipeline.meet(batch.user)
+        if "user" in self._traits.reads:
+            self.pipeline.register_users(batch.user)
         gone = self.pipeline.push(batch)
         shown = self._shown(gone, closing)
-        self._pending.forget(self.pipeline.drain_dropped())
+        self._pending.remove(self.pipeline.drain_dropped())
         return shown
 
     def close(self) -> pl.DataFrame:
         """End the input: give what that sets free, or the table."""
-        if not self.stage.table:
+        if not self._traits.is_table:
             return self._shown(self.pipeline.close(), True)
         self.pipeline.close()
         return self.pipeline.counts()
@@ -130,7 +130,7 @@ class StageRun:
             columns["blank"] = firsts["_blank"].to_numpy()
         for name in sorted(self.pipeline.reads & set(self.plan.columns)):
             now = NOW + name if NOW + name in firsts.columns else name
-            columns[name] = local.numbers_of(firsts[now], name, self.pipeline.texts)
+            columns[name] = codec.encode_column(firsts[now], name, self.pipeline.texts)
         return Batch.of(columns, self.pipeline.texts)
 
     def _shown(self, batch: Batch, closing: bool) -> pl.DataFrame:
@@ -139,13 +139,13 @@ class StageRun:
         if not len(batch):
             return pl.DataFrame()
         if self._next is None:
-            told, which = local.rendered(self.pipeline, batch, self._pending)
+            told, which = codec.decode_originals(self.pipeline, batch, self._pending)
             truth = told.truth.rename(lambda name: TRUTH + name)
             shown = pl.concat([told.frame, truth], how="horizontal")
             row = told.truth["original_row"].alias("row")
         else:
             shown, which = self._pending.take(batch.row)
-            self._pending.forget(batch.row)
+            self._pending.remove(batch.row)
             batch, row = self._hidden(batch), shown["row"]
             shown = shown.drop("row").with_columns(self._now(batch, which))
         return shown.with_columns(row, *self._carried(batch[which], closing))
@@ -164,25 +164,25 @@ class StageRun:
 
     def _hidden(self, batch: Batch) -> Batch:
         """Take away what the next method may not go by, since this one may not show it."""
-        hidden = sorted(self.stage.empties & {"rank", "url", "category"})
-        return batch.replace(**{name: np.full(len(batch), NOTHING) for name in hidden})
+        hidden = sorted(self._traits.empties & {"rank", "url", "category"})
+        return batch.replace(**{name: np.full(len(batch), MISSING) for name in hidden})
 
     def _now(self, batch: Batch, which: IntArray | slice) -> Iterator[pl.Series]:
         for name in self.plan.rewritten(self.place):
-            value = local.spelled(batch[which], name)
+            value = codec.decode_column(batch[which], name)
             yield (value.to_physical() if name == "time" else value).alias(NOW + name)
 
     def told_about(self, rows: pl.DataFrame) -> list[str]:
         """Name what the truth tells about rows like these."""
         self._pending.add(rows)
-        told, _ = local.rendered(self.pipeline, Batch.empty(self.pipeline.texts), self._pending)
+        told, _ = codec.decode_originals(self.pipeline, Batch.empty(self.pipeline.texts), self._pending)
         return told.truth.columns
 
     def report(self) -> bytes:
         """Tell the driver what rows cannot: what was dropped and why, and what must be kept."""
-        book = self.stage.book() if self.plan.books else None
+        table = save_state(self.stage) if self.plan.stored else None
         tally = {name: array.tolist() for name, array in self.stage.tally().items()}
-        return report(self.place, dict(self.stage.dropped), self.stage.explanation, tally, book)
+        return report(self.place, dict(self.stage.dropped), self.stage.explanation, tally, table)
 
 
 def lane_of(key: IntArray | None, parts: int) -> IntArray:

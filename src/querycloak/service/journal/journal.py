@@ -11,14 +11,13 @@ Each change of the folder is made so that a crash at any instant leaves a state 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from querycloak.errors import DataError, JournalBroken, JournalFull, QueryCloakError, Refused, UsageError
+from querycloak.files import FolderLock
 from querycloak.service.journal import disk
 from querycloak.service.journal.cipher import Cipher
 from querycloak.service.journal.frames import LARGEST_PAYLOAD, Kind
@@ -42,11 +41,11 @@ class Journal:
         self._tail: Writer | None = None
         self._may_go_on = False
         self._broken = False
-        self._lock = -1
+        self._lock: FolderLock | None = None
 
     def open(self) -> None:
         """Check all that is there, cut off a torn last write, and stop at any other damage."""
-        if self._lock >= 0:
+        if self._lock is not None:
             raise UsageError("the journal is open already")
         try:
             disk.private_folder(self.folder)
@@ -122,14 +121,13 @@ class Journal:
             with contextlib.suppress(OSError):  # a mark only: all frames are durable
                 self._tail.sync()
             self._tail.close()
-        if self._lock >= 0:
-            os.close(self._lock)
-        self._tail, self._lock, self._may_go_on, self._broken = None, -1, False, False
+        if self._lock is not None:
+            self._lock.release()
+        self._tail, self._lock, self._may_go_on, self._broken = None, None, False, False
 
     def _take_lock(self) -> None:
-        self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock = FolderLock(self.folder / "lock")
         except BlockingIOError:
             raise Refused(
                 f"another process has the journal in {self.folder} open",
@@ -214,7 +212,7 @@ class Journal:
             yield from (entry for entry in segment.entries() if entry[0] > after)
 
     def _refuse_if_stopped(self) -> None:
-        if self._lock < 0:
+        if self._lock is None:
             raise UsageError("the journal is not open")
         if self._broken:
             raise JournalBroken(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from querycloak._version import __version__
-from querycloak.engines import frozen
+from querycloak.engines import state_codec
 from querycloak.engines.pipeline import Stage
 from querycloak.errors import DataError, Refused
 from querycloak.keys import derive
@@ -71,7 +71,7 @@ class Loader:
         kept = committed.kept if committed is not None else -1
         if found is None:
             kept, found = self._begin(partition, committed, first, stream)
-        offset, parts = found[0], frozen.thaw(found[1])
+        offset, parts = found[0], state_codec.load(found[1])
         if committed is None and int(parts["own/accepted"]):
             raise DataError(
                 f"partition {partition}: the state stands at {offset:,}, the group nowhere",
@@ -133,7 +133,7 @@ class Loader:
         lane.committed = replace(lane.committed, kept=lane.kept)
 
     def _frozen(self, parts: dict[str, Any]) -> bytes:
-        return frozen.freeze(parts | {"methods": self._methods(), "version": __version__})
+        return state_codec.dump(parts | {"methods": self._methods(), "version": __version__})
 
     def note(self, lane: Lane, entry: Entry) -> int:
         """Note a request before it takes effect; give its number."""

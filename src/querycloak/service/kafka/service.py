@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from querycloak.engines.local import warm_up
-from querycloak.errors import DataError, NotThere, ParameterError, QueryCloakError, Refused
+from querycloak.errors import DataError, NotFound, ParameterError, QueryCloakError, Refused
 from querycloak.service.base import Base
 from querycloak.service.classifying import Classifying
 from querycloak.service.journal import Cipher
@@ -196,7 +196,7 @@ class LaneService(Base):
         for lane in self._lanes():
             if (found := lane.tally.store.of(label)) is not None:
                 return found
-        raise NotThere("nothing was released under this label")
+        raise NotFound("nothing was released under this label")
 
     @property
     def over(self) -> QueryCloakError | None:
@@ -257,5 +257,5 @@ class LaneService(Base):
         self.errands.attend()
 
 
-def _elsewhere() -> NotThere:
-    return NotThere("released lines go to a Kafka topic, and are not kept here", hint="read the topic")
+def _elsewhere() -> NotFound:
+    return NotFound("released lines go to a Kafka topic, and are not kept here", hint="read the topic")

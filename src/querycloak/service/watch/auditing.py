@@ -8,10 +8,11 @@ from typing import Any
 import polars as pl
 
 from querycloak import certificate
+from querycloak.audits.evidence import Part
 from querycloak.engines import audit as auditing
-from querycloak.engines.audit import Audited
+from querycloak.engines.audit import AuditResult
 from querycloak.errors import Gone
-from querycloak.guarantees import Finding, Part
+from querycloak.guarantee import Finding
 from querycloak.service.outlets.released import ReleasedLog
 from querycloak.service.watch.lines import parsed
 from querycloak.service.watch.slices import Slice
@@ -65,7 +66,7 @@ class Auditor:
 
     def _look(
         self, part: Slice, release: pl.DataFrame, original: pl.DataFrame, truth: pl.DataFrame, held: int
-    ) -> Audited:
+    ) -> AuditResult:
         """Have the audits run; the order of arrival takes the place of times, which live streams mix up."""
         rows = original.rename({"_head": "time"})
         erased = _erased(part, held)

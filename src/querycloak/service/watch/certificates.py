@@ -12,7 +12,7 @@ from typing import Any, Final
 from querycloak import certificate
 from querycloak.certificate import Certificate
 from querycloak.engines.pipeline import Stage
-from querycloak.errors import NotThere
+from querycloak.errors import NotFound
 from querycloak.keys import write_private
 from querycloak.ledger import Ledger
 from querycloak.service.journal.disk import private_folder, sync_folder
@@ -89,7 +89,7 @@ class Certificates:
         try:
             return self._path(number).read_bytes()
         except OSError:
-            raise NotThere("there is no certificate with this number") from None
+            raise NotFound("there is no certificate with this number") from None
 
 
 def _checks(made: Certificate) -> list[dict[str, str]]:

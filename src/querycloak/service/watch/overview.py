@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from querycloak._version import __version__
 from querycloak.engines.pipeline import Stage
-from querycloak.service.watch.periods import promised
 from querycloak.service.watch.slices import stages_of
 
 if TYPE_CHECKING:
@@ -46,10 +45,10 @@ def _kind(address: str) -> str:
 
 def method(stage: Stage) -> dict[str, Any]:
     """Describe a method as it is set now."""
-    promise = promised(stage)
+    promise = stage.promise()
     return {
         "name": stage.method,
         "settings": stage.settings.as_dict(),
-        "promise": promise.words,
+        "promise": promise.statement,
         "does_not_protect_against": list(promise.does_not_protect_against),
     }

@@ -8,10 +8,9 @@ from typing import Any, Final
 from querycloak import certificate, io
 from querycloak.certificate import Certificate
 from querycloak.engines.pipeline import Stage
-from querycloak.guarantees import Finding
+from querycloak.guarantee import Finding
 from querycloak.keys import Secret
 from querycloak.log import CANONICAL
-from querycloak.registry import METHODS
 from querycloak.service.watch.auditing import Seen, together
 
 ALL_AUDITED: Final = "every line of the period was audited"
@@ -86,7 +85,7 @@ def document(period: Period, facts: Facts, ledger: dict[str, Any], *, reproducib
         lineage=[*lineage, period.audited(facts.first, facts.last)],
         secret=Secret("seed" if reproducible else "file", b""),
         ledger=ledger,
-        own_noise=any(METHODS.get(stage.method).own_noise for stage in period.stages),
+        own_noise=any(stage.traits.system_noise for stage in period.stages),
     )
 
 
@@ -99,11 +98,4 @@ def _found(period: Period) -> tuple[list[dict[str, Any]], list[Finding]]:
     if period.seen:
         return together(period.seen)
     stages = period.stages
-    return [certificate.method_part(s.method, s.settings.as_dict(), promised(s), []) for s in stages], []
-
-
-def promised(stage: Stage) -> Any:
-    """Give what a method promises with these settings; that does not depend on any key."""
-    from querycloak.dictionary import Texts
-
-    return stage.build(bytes(32), 0, Texts()).promise()
+    return [certificate.method_part(s.method, s.settings.as_dict(), s.promise(), []) for s in stages], []

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from querycloak.audits.evidence import number, numbered
 from querycloak.engines.pipeline import Pipeline, Stage
-from querycloak.guarantees import number, numbered
 from querycloak.log import IntArray
 from querycloak.service.onlooker import Onlooker
 from querycloak.service.stream import Output, Stream
@@ -137,10 +137,4 @@ def _numbers(rows: pl.DataFrame) -> pl.DataFrame:
 
 def stages_of(pipeline: Pipeline) -> list[Stage]:
     """Give the methods with the settings that are in force now."""
-    return [Stage(stage.name, _settings_of(stage)) for stage in pipeline]
-
-
-def _settings_of(stage: Any) -> Any:
-    if not hasattr(stage, "change_k"):
-        return stage.settings
-    return type(stage.settings)(**(stage.settings.as_dict() | {"k": stage.k}))
+    return [Stage(stage.name, stage.current_settings()) for stage in pipeline]

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from querycloak.errors import Busy, DataError, Malformed, OtherType, TooSlow
+from querycloak.errors import Busy, DataError, Malformed, TooSlow, UnsupportedMediaType
 from querycloak.service.service import Service
 from querycloak.service.web.packed import Unpacking, too_large
 from querycloak.service.web.tokens import Holder
@@ -92,7 +92,7 @@ async def _whole(
     chunks: AsyncIterator[bytes], encoding: str, most: int, take: Callable[[int], None]
 ) -> bytes:
     if encoding not in ("", "identity", "gzip"):
-        raise OtherType("this content encoding is not read", hint="send gzip, or none")
+        raise UnsupportedMediaType("this content encoding is not read", hint="send gzip, or none")
     unpacking = Unpacking(most) if encoding == "gzip" else None
     parts: list[bytes] = []
     size = came = 0
@@ -116,7 +116,9 @@ def is_lines(request: Request) -> bool:
         return True
     if kind == "application/json":
         return False
-    raise OtherType("this content type is not read", hint="send application/x-ndjson or application/json")
+    raise UnsupportedMediaType(
+        "this content type is not read", hint="send application/x-ndjson or application/json"
+    )
 
 
 async def asked(request: Request, kind: type[Asked], seconds: float) -> Asked:

@@ -11,12 +11,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from querycloak.errors import Busy, NotThere, QueryCloakError, Unavailable, WrongMethod
+from querycloak.errors import Busy, MethodNotAllowed, NotFound, QueryCloakError, Unavailable
 
 T = TypeVar("T")
 _log = logging.getLogger("querycloak.service")
 #: What the framework finds out by itself.
-_CODES: Final = {kind.http_status: kind.code for kind in (NotThere, WrongMethod)}
+_CODES: Final = {kind.http_status: kind.code for kind in (NotFound, MethodNotAllowed)}
 
 
 def install(app: FastAPI) -> None:

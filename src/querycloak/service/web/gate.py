@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from querycloak.errors import Forbidden, Malformed, Misdirected, NotThere, ParameterError, QueryCloakError
+from querycloak.errors import Forbidden, Malformed, Misdirected, NotFound, ParameterError, QueryCloakError
 from querycloak.service.web import faults
 from querycloak.service.web.guard import Guard
 
@@ -43,7 +43,7 @@ class Gate:
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         if b"%" in scope.get("raw_path", b""):  # no address here needs an escape; tricks do
-            raise NotThere("there is nothing at this address")
+            raise NotFound("there is nothing at this address")
         if len(headers.get("idempotency-key", "")) > KEY_BYTES:
             raise ParameterError(f"the Idempotency-Key has more than {KEY_BYTES} bytes")
         if not self._guard.tokens.required:

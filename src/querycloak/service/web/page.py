@@ -9,7 +9,7 @@ from typing import Final
 
 from fastapi import FastAPI, Request, Response
 
-from querycloak.errors import NotThere
+from querycloak.errors import NotFound
 from querycloak.service.web import headers
 
 _TYPES: Final = {
@@ -45,7 +45,7 @@ def install(app: FastAPI) -> None:
 
     async def part(name: str, request: Request) -> Response:
         if name not in shipped or name == _INDEX:
-            raise NotThere("the page has no such part")
+            raise NotFound("the page has no such part")
         return shipped[name].answer(request)
 
     for path, route in (("/", show), ("/static/{name}", part)):

@@ -152,13 +152,13 @@ def test_any_line_is_read_or_not(line):
 
 @given(st.lists(st.binary(max_size=9)))
 def test_lines_are_cut_wherever_pieces_end(chunks):
-    split = lines.Splitter()
+    split = lines.Tokenizer()
     found = [line for chunk in chunks for line in split.feed(chunk)]
     assert b"\n".join([*found, split.rest]) == b"".join(chunks)
 
 
 def test_a_line_without_end_takes_no_room():
-    split = lines.Splitter()
+    split = lines.Tokenizer()
     for _ in range(10):
         assert split.feed(b"x" * lines.LINE_LIMIT) == []
         assert len(split.rest) <= lines.LINE_LIMIT + 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-import querycloak as qc
+from tests.support.logs import made_up
 
 from .logs import area, covered, log_of, searches
 
-LOG = qc.generate(users=60, seed=4).frame
+LOG = made_up(users=60, seed=4).frame
 
 
 def test_usr_is_all_of_one_other_person():

@@ -7,17 +7,17 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
-import querycloak as qc
 from querycloak.clients.obfuscation import pool
 from querycloak.clients.obfuscation.searches import Searches
 from querycloak.clients.obfuscation.settings import FROM_PEOPLE, Settings
 from querycloak.clients.obfuscation.trace import cover
 from querycloak.errors import DataError, UsageError
+from tests.support.logs import made_up
 
 from .logs import KEY, log_of
 
-LOG = qc.generate(users=25, seed=4).frame
-OTHERS = qc.generate(users=40, seed=5).frame.with_columns(user="x" + pl.col("user"))
+LOG = made_up(users=25, seed=4).frame
+OTHERS = made_up(users=40, seed=5).frame.with_columns(user="x" + pl.col("user"))
 
 
 def covered(method, log=LOG, others=OTHERS, **chosen):

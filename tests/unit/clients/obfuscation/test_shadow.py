@@ -6,16 +6,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-import querycloak as qc
 from querycloak.clients.obfuscation import threads
 from querycloak.clients.obfuscation.draws import Draws
 from querycloak.clients.obfuscation.searches import Searches
 from querycloak.clients.obfuscation.timing import in_rhythm, session_of, within
 from querycloak.topics import classify_log
+from tests.support.logs import made_up
 
 from .logs import KEY, area, covered, log_of, searches
 
-LOG = qc.generate(users=250, seed=6).frame
+LOG = made_up(users=250, seed=6).frame
 
 
 @pytest.fixture(scope="module")

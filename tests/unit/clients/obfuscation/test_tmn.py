@@ -5,15 +5,15 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-import querycloak as qc
 from querycloak.clients.obfuscation import evolving, news
 from querycloak.clients.obfuscation.draws import Draws
 from querycloak.clients.obfuscation.evolving import Bag, Evolving
 from querycloak.clients.obfuscation.feeds import Article
+from tests.support.logs import made_up
 
 from .logs import KEY, area, covered, log_of, searches
 
-LOG = qc.generate(users=60, seed=4).frame
+LOG = made_up(users=60, seed=4).frame
 
 
 def test_fakes_look_like_the_log_s_rows():

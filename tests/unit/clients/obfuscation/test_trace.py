@@ -6,15 +6,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-import querycloak as qc
 from querycloak.clients.obfuscation.searches import Searches
 from querycloak.clients.obfuscation.settings import METHODS, Settings
 from querycloak.clients.obfuscation.trace import covered as pieces_of
 from querycloak.errors import DataError, ParameterError, UnknownName, UsageError
+from tests.support.logs import made_up
 
 from .logs import KEY, covered, log_of
 
-LOG = qc.generate(users=40, seed=3).frame
+LOG = made_up(users=40, seed=3).frame
 FROM_PEOPLE = [method for method in METHODS if method != "tmn"]
 every_method = pytest.mark.parametrize("method", METHODS)
 
@@ -154,7 +154,7 @@ def test_an_empty_log_stays_empty(method):
 
 @every_method
 def test_a_category_comes_with_every_fake(method):
-    log = qc.generate(users=20, seed=2, categories=True).frame
+    log = made_up(users=20, seed=2, categories=True).frame
     found = covered(log, method).filter("fake")
     assert found["category"].null_count() < 0.02 * found.height
 

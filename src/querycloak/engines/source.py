@@ -1,0 +1,183 @@
+"""Where the records of a release come from: a file, a `Log` or a table, replayed in time order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from querycloak import io
+from querycloak.audits.evidence import numbered
+from querycloak.engines.pipeline import Stage
+from querycloak.engines.time_order import Spool, whole
+from querycloak.environment import free_memory
+from querycloak.errors import DataError, UsageError
+from querycloak.log import CANONICAL, Log, Skipped
+
+Progress = Callable[[str, int, int | None], None]
+#: What a log can be given as.
+LogInput = Log | pl.DataFrame | pl.LazyFrame | str | Path
+
+#: Rows of a piece when a log is too large to be read at once.
+PIECE_ROWS: Final = 1_000_000
+#: How many bytes in memory one byte of a file may become, by kind of file.
+_SWELL: Final = {"text": 4, "packed": 16}
+#: The columns of the original that audits compare.
+_AUDITED: Final = ("row", "user", "query", "time", "category")
+
+
+def silent(step: str, done: int, total: int | None) -> None:
+    """Show no progress."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a log is read."""
+
+    format: str | None = None
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    keep: Sequence[str] = ()
+    strict: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the options as keyword arguments of `io.read`."""
+        return {"format": self.format, "mapping": self.mapping, "keep": self.keep, "strict": self.strict}
+
+
+def read_log(log: LogInput, options: ReadOptions, **more: Any) -> Log:
+    """Return a log that is given as a path, a table or a `Log`; a `Log` keeps its row numbers."""
+    return _checked(log, options) if isinstance(log, Log) else io.read(log, **options.as_dict(), **more)
+
+
+class LogSource:
+    """A log to be replayed once and looked at again by the audit.
+
+    Rows have the numbers of the caller's log: the ground truth refers to these.
+    """
+
+    def __init__(
+        self,
+        log: LogInput,
+        options: ReadOptions | None = None,
+        *,
+        piece_rows: int | None = None,
+        spool_folder: Path | None = None,
+        progress: Progress = silent,
+    ) -> None:
+        self._given, self._options = log, options or ReadOptions()
+        self._piece_rows, self._folder, self._progress = piece_rows, spool_folder or Path.cwd(), progress
+        self._spool: Spool | None = None
+        self._log: Log | None = None
+        self.skipped = Skipped()
+        self.rows_read = 0
+        self.layout: Any = None
+        self.dropped_columns: tuple[str, ...] = ()
+
+    def pieces(self, key: bytes, stages: Sequence[Stage] = ()) -> Iterator[pl.DataFrame]:
+        """Yield the log in time order, with the searches found; `key` orders rows without a time."""
+        if self._in_memory():
+            self._log = read_log(self._given, self._options)
+            self._note(self._log, stages)
+            yield from whole(self._log, key, self._piece_rows if isinstance(self._given, Log) else None)
+            return
+        rows = self._piece_rows or PIECE_ROWS
+        self._spool = Spool(self._folder, key)
+        for piece in self._read_pieces(rows, stages):
+            self._spool.add(piece.frame)
+        yield from self._spool.pieces(rows)
+
+    def _in_memory(self) -> bool:
+        if isinstance(self._given, Log):
+            return True
+        return self._piece_rows is None and not _too_large(self._given)
+
+    def _read_pieces(self, rows: int, stages: Sequence[Stage]) -> Iterator[Log]:
+        assert not isinstance(self._given, Log)
+        for piece in io.pieces(self._given, rows=rows, **self._options.as_dict()):
+            self._note(piece, stages)
+            yield piece
+            self._progress("read", self.rows_read, None)
+
+    def to_parquet(self, key: bytes, stages: Sequence[Stage]) -> Path:
+        """Write the log to Parquet files in a private folder, for an engine that sorts by itself."""
+        self._spool = Spool(self._folder, key)
+        if isinstance(self._given, Log):
+            log = read_log(self._given, self._options)
+            self._note(log, stages)
+            self._spool.keep(log.frame)
+        else:
+            for piece in self._read_pieces(PIECE_ROWS, stages):
+                self._spool.keep(piece.frame)
+        return self._spool.folder
+
+    def original(self) -> pl.LazyFrame:
+        """Return what audits compare, as numbers; the texts are freed."""
+        if self._log is not None:
+            frame, self._log = self._log.frame, None
+            names = [name for name in _AUDITED if name in frame.columns]
+            few = [pl.col(name).cast(pl.Categorical) for name in names if name == "category"]
+            return numbered(frame.lazy().select(names)).with_columns(few).collect().lazy()
+        assert self._spool is not None
+        return self._spool.scan()
+
+    def sha256(self) -> str | None:
+        """Return the hash of the input file; None if the log is no file."""
+        if not isinstance(self._given, str | Path) or not Path(self._given).is_file():
+            return None
+        with Path(self._given).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def close(self) -> None:
+        """Remove what was spooled to disk."""
+        if self._spool is not None:
+            self._spool.close()
+
+    def _note(self, piece: Log, stages: Sequence[Stage]) -> None:
+        self.skipped.merge(piece.skipped)
+        self.rows_read += piece.rows_read
+        self.layout = piece.layout
+        self.dropped_columns = piece.dropped_columns
+        check_columns(stages, piece.frame.columns)
+
+
+def _checked(log: Log, options: ReadOptions) -> Log:
+    """Return the columns of a log that a release may have; the others are reported."""
+    if missing := [name for name in options.keep if name not in log.frame.columns]:
+        raise UsageError(f"the log has no column `{missing[0]}` to keep")
+    if options.mapping or options.format:
+        raise UsageError(
+            "a `Log` has its columns already", hint="`format` and `mapping` are for files and tables"
+        )
+    named = {"row", *CANONICAL, *options.keep}
+    others = tuple(name for name in log.frame.columns if name not in named)
+    frame = log.frame.drop(others)
+    layout = io.frame_layout(log.frame, log.layout, options.keep)
+    dropped = tuple(dict.fromkeys((*log.dropped_columns, *others)))
+    return Log(frame, layout, log.skipped, frame.height + log.skipped.total, dropped)
+
+
+def check_columns(stages: Sequence[Stage], columns: Sequence[str]) -> None:
+    """Raise DataError if the log lacks a column that a method requires."""
+    for stage in stages:
+        for name in sorted(stage.traits.requires - set(columns)):
+            hint = (
+                "`querycloak classify` adds it"
+                if name == "category"
+                else f"name it with `--map {name}=COLUMN`"
+            )
+            raise DataError(
+                f"`{stage.method}` needs the column `{name}`, which the log does not have", hint=hint
+            )
+
+
+def _too_large(log: pl.DataFrame | pl.LazyFrame | str | Path) -> bool:
+    """Whether a file would probably take more than half of the free memory."""
+    if not isinstance(log, str | Path) or str(log) == "-" or not Path(log).is_file():
+        return False
+    path = Path(log)
+    packed = path.suffix in (".gz", ".zst", ".parquet")
+    return path.stat().st_size * _SWELL["packed" if packed else "text"] > free_memory() // 2

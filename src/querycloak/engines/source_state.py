@@ -1,0 +1,156 @@
+"""State that is kept across the releases of a source: its ledger, and the tables of methods."""
+
+from __future__ import annotations
+
+import hashlib
+import io as std_io
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from querycloak.engines.pipeline import Pipeline, Stage
+from querycloak.errors import DataError, Refused, UsageError
+from querycloak.files import FolderLock
+from querycloak.keys import write_private
+from querycloak.ledger import Ledger, default_state
+from querycloak.log import IntArray
+from querycloak.protector import Protector, StoredState
+from querycloak.registry import traits_of
+
+#: State that earlier releases left to a method: a table, None if there is none, or `missing`.
+Stored = pl.DataFrame | Literal["missing"] | None
+
+
+def load_state(protector: Protector, stored: Stored) -> IntArray:
+    """Load the state of earlier releases into a method; return the users in it."""
+    if stored is None or protector.source_state is None:
+        return np.empty(0, np.int64)
+    return protector.source_state.load(stored if isinstance(stored, pl.DataFrame) else None)
+
+
+def save_state(protector: Protector) -> pl.DataFrame | None:
+    """Return the table that the next release of the source loads, if the method keeps one."""
+    return None if protector.source_state is None else protector.source_state.save()
+
+
+class SourceFiles:
+    """The files of one named source: its ledger with the earlier releases, and the tables of methods."""
+
+    def __init__(self, source: str, folder: Path | None) -> None:
+        self.source = source
+        self._folder = folder or default_state()
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Before the ledger is read: another release would change what was released before.
+        self._lock = self._take_lock()
+        self.ledger = Ledger(self._folder)
+        self.earlier = self.ledger.of_source(source)
+
+    @classmethod
+    def of(cls, source: str | None, folder: Path | None) -> SourceFiles | None:
+        """Return the files of a named source; None without a name, since nothing is kept then."""
+        if source is not None:
+            return cls(source, folder)
+        if folder is not None:
+            raise UsageError(
+                "`--state` needs to know whose state it is", hint="name the log's source with `--source`"
+            )
+        return None
+
+    def _path(self, kept: StoredState) -> Path:
+        name = hashlib.sha256(self.source.encode()).hexdigest()[:16]
+        return self._folder / f"{name}.{kept.name}.parquet"
+
+    def load(self, stages: list[Stage], pipeline: Pipeline) -> list[Stored]:
+        """Load the stored state of every method. Raise Refused if state of an earlier release is missing."""
+        found = self._read_all(stages)
+        for protector, stored in zip(pipeline, found, strict=True):
+            pipeline.register_users(load_state(protector, stored))
+        return found
+
+    def _read_all(self, stages: list[Stage]) -> list[Stored]:
+        found: list[Stored] = [None] * len(stages)
+        for place, stage in enumerate(stages):
+            kept = stage.traits.stored_state
+            if kept is None:
+                continue
+            if kept.shared and any(before.traits.fresh_labels for before in stages[:place]):
+                raise Refused(
+                    "what people spend is kept by their own ids, and an earlier method gives them other ones",
+                    hint=f"use `labels=fresh` with `{stage.method}` itself",
+                )
+            path = self._path(kept)
+            if path.exists():
+                found[place] = self._read(path, stage)
+            elif self._was_released(kept) and kept.shared:
+                found[place] = "missing"
+            elif self._was_released(kept):
+                raise Refused(
+                    f"this source was released with `{stage.method}` before, and its book is not here: two "
+                    "independent cohort assignments of the same users can be intersected to find the authors",
+                    hint="give the `--state` of the earlier release",
+                )
+        return found
+
+    def _take_lock(self) -> FolderLock:
+        """Raise Refused if another release of this source is being made: both would read the same state."""
+        name = hashlib.sha256(self.source.encode()).hexdigest()[:16]
+        try:
+            return FolderLock(self._folder / f"{name}.lock")
+        except BlockingIOError:
+            raise Refused(
+                "another release of this source is being made", hint="try again when it is done"
+            ) from None
+
+    def unlock(self) -> None:
+        """Release the lock, so that others can make a release of the source."""
+        self._lock.release()
+
+    def _read(self, path: Path, stage: Stage) -> pl.DataFrame:
+        try:
+            table = pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError):
+            raise DataError(f"the book of `{stage.method}` cannot be read") from None
+        try:
+            kept = json.loads(path.with_suffix(".json").read_text("utf-8"))
+        except (OSError, ValueError):
+            raise DataError(f"the book of `{stage.method}` cannot be read") from None
+        settings = stage.settings.as_dict()
+        kept = {name: value for name, value in kept.items() if name in settings}  # others were removed since
+        now = {name: settings[name] for name in kept}
+        if kept != now:
+            raise Refused(
+                f"`{stage.method}` was used with {kept} for this source before",
+                hint="cohorts are for good: use the same settings, or another source",
+            )
+        return table
+
+    def save(self, stages: list[Stage], tables: list[pl.DataFrame | None]) -> None:
+        """Keep the tables of methods for the next release."""
+        for stage, table in zip(stages, tables, strict=True):
+            kept = stage.traits.stored_state
+            if table is None or kept is None:
+                continue
+            buffer = std_io.BytesIO()
+            table.write_parquet(buffer)
+            settings = stage.settings.as_dict()
+            fixed = {name: settings[name] for name in kept.fixed_settings}
+            write_private(self._path(kept), buffer.getvalue())
+            write_private(self._path(kept).with_suffix(".json"), json.dumps(fixed).encode())
+
+    def note(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """Enter a release into the ledger, and the source into the list of those ever released here."""
+        added = self.ledger.append(entry)
+        home = default_state()
+        if home.resolve() != self._folder.resolve():
+            Ledger(home).append({"source": self.source, "elsewhere": True, "methods": entry["methods"]})
+        return added
+
+    def _was_released(self, kept: StoredState) -> bool:
+        """Whether the ledger of this state, or of this account, has a release with such stored state."""
+        entries = self.earlier + Ledger(default_state()).of_source(self.source)
+        parts = [part for entry in entries for part in entry["methods"]]
+        traits = [traits_of(part) for part in parts]
+        return any(one is not None and one.stored_state == kept for one in traits)
