@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from querycloak.dictionary import Texts
-from querycloak.kernels import concept_draws
+from querycloak.dictionary import Dictionaries
+from querycloak.kernels import exponential_mechanism as concept_draws
 from querycloak.topics.concepts import Concepts, Space, concepts_of, space_of, topics_of
 from querycloak.topics.concepts.words import Ragged
 
@@ -87,12 +87,12 @@ def text_to_text(users: int) -> dict[str, Any]:
     import querycloak as qc
     from querycloak.engines.local import run
     from querycloak.engines.pipeline import Pipeline, parse_stages
-    from querycloak.engines.replay import whole
+    from querycloak.engines.time_order import whole
 
     log = qc.generate(users, seed=5)
     found: dict[str, Any] = {}
     for name, chosen in (("own", {}), ("max_queries=100", {"max_queries": "100"})):
-        pipeline = Pipeline(parse_stages(["dp-semantic"], chosen), KEY, Texts())
+        pipeline = Pipeline(parse_stages(["dp-semantic"], chosen), KEY, Dictionaries())
         begin = time.perf_counter()
         released = sum(part.frame.height for part in run(pipeline, whole(log, KEY)))
         seconds = time.perf_counter() - begin

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.paper_001 import USERS, Workload
-from querycloak.methods import targets
-from querycloak.methods.deletion import Entries
+from querycloak.methods.km import targets
+from querycloak.methods.km.deletion import HistoryTerms
 
 
-def timed(entries: Entries, k: int, m: int, target: str = "logsize") -> dict[str, Any]:
+def timed(entries: HistoryTerms, k: int, m: int, target: str = "logsize") -> dict[str, Any]:
     """Delete once; give the seconds, and what is left."""
     begin = time.perf_counter()
     outcome = targets.deletion(target, k, m, entries, None).run(entries)
@@ -24,22 +24,22 @@ def timed(entries: Entries, k: int, m: int, target: str = "logsize") -> dict[str
         "seconds": round(seconds, 2),
         "user_terms_per_second": round(len(entries) / seconds),
         "rounds": outcome.rounds,
-        "kept_share": round(float(outcome.alive.mean()), 4),
+        "kept_share": round(float(outcome.kept.mean()), 4),
         "peak_gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 2),
     }
 
 
-def first_people(entries: Entries, people: int) -> Entries:
+def first_people(entries: HistoryTerms, people: int) -> HistoryTerms:
     """Give the entries of the first people."""
     return entries[entries.person < people]
 
 
-def merged(entries: Entries, together: int) -> Entries:
+def merged(entries: HistoryTerms, together: int) -> HistoryTerms:
     """Put the histories of several people together, so that histories are longer and fewer."""
     owner = entries.person // together
     pairs, first = np.unique(owner * entries.terms + entries.term, return_index=True)
     history = pairs // entries.terms
-    return Entries(
+    return HistoryTerms(
         history, history, pairs % entries.terms, entries.times[first], entries.tie, entries.draw[first]
     )
 

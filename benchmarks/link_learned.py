@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 import querycloak as qc
-from querycloak.attacks.learned import events, linkage, relations, training
-from querycloak.attacks.learned.background import Background
+from querycloak.attacks.link_learned import features, pair_scores, relations, training
+from querycloak.attacks.link_learned.term_frequencies import TermFrequencies
 
 FUNCTIONS = 4
 
@@ -45,26 +45,26 @@ def busiest(searches: int) -> pl.DataFrame:
 def measure(searches: int = 1790) -> dict[str, Any]:
     """Read, relate, learn, score and cut; then score again with half of the searches known."""
     rows = busiest(searches)
-    known = Background.of(rows)
-    events.read(rows.head(50), known)  # words and trees are loaded once
-    linkage.cut(np.zeros(45, np.float32), 10, 2, 0)  # and kernels compiled
+    known = TermFrequencies.of(rows)
+    features.read(rows.head(50), known)  # words and trees are loaded once
+    pair_scores.cut(np.zeros(45, np.float32), 10, 2, 0)  # and kernels compiled
     clock = Clock()
-    read = events.read(rows, known)
+    read = features.read(rows, known)
     clock.note("features")
-    size, relate = len(read), partial(relations.of, read)
+    size, relate = len(read), partial(relations.relate, read)
     fake = (rows["person"].rank("dense").to_numpy() % 2 == 0)[read.searches.first_row]
     lessons = training.lessons(np.zeros(size, np.int64), fake, searches)
     functions = training.learn(relate, lessons, FUNCTIONS, seed=0)
     clock.note(f"learn {FUNCTIONS} functions")
-    linkage.scores(relate, size, functions[:1], "median")
+    pair_scores.scores(relate, size, functions[:1], "median")
     clock.note("relations of all pairs, and 1 function")
-    scores = linkage.scores(relate, size, functions, "median")
+    scores = pair_scores.scores(relate, size, functions, "median")
     clock.note(f"the same with {FUNCTIONS} functions")
     own = np.flatnonzero(~fake)
-    linkage.scores(relate, size, functions, "median", (own, linkage.among(scores, size, own)))
+    pair_scores.scores(relate, size, functions, "median", (own, pair_scores.among(scores, size, own)))
     clock.note("the same, her own pairs known")
-    for parts in (2, linkage.MANY):
-        linkage.cut(scores, size, parts, 0)
+    for parts in (2, pair_scores.MANY):
+        pair_scores.cut(scores, size, parts, 0)
         clock.note(f"cut into {parts}")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return {"searches": size, "pairs": scores.size, "processor": clock.seconds, "memory_gb": round(memory, 2)}

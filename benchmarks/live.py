@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.z_anonymity import PEER_RECORDS, peer
-from querycloak.dictionary import Texts
-from querycloak.engines import local
+from querycloak.dictionary import Dictionaries
+from querycloak.engines import codec
 from querycloak.engines.pipeline import Pipeline, parse_stages
-from querycloak.engines.replay import whole
-from querycloak.kernels import cohort as cohort_kernel
-from querycloak.kernels import swap as swap_kernel
+from querycloak.engines.time_order import whole
 from querycloak.log import Batch, Log
+from querycloak.methods.cohort import kernel as cohort_kernel
+from querycloak.methods.swap import kernel as swap_kernel
 from querycloak.testing.generator import generate
 
 KEY = b"k" * 32
@@ -35,8 +35,8 @@ NAIVE_RECORDS = 300_000
 SEARCHES_PER_USER = 32  # of the made-up log
 #: The kernels that each method calls, so that they can be timed where they are called.
 KERNELS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "swap": (swap_kernel, ("swap", "patient")),
-    "cohort": (cohort_kernel, ("by_arrival", "by_likeness", "release", "draw_labels")),
+    "swap": (swap_kernel, ("swap", "swap_with_promotion")),
+    "cohort": (cohort_kernel, ("by_arrival", "by_similarity", "release", "draw_labels")),
 }
 SETTINGS = {
     "swap": [{"k": str(k), "level": str(level)} for level in (1, 6, 13) for k in (3, 10, 100)],
@@ -44,11 +44,11 @@ SETTINGS = {
 }
 
 
-def encoded(log: Log) -> tuple[Batch, Texts]:
+def encoded(log: Log) -> tuple[Batch, Dictionaries]:
     """Turn a log into integers, outside of any timing."""
-    texts = Texts()
+    texts = Dictionaries()
     pipeline = Pipeline(parse_stages(["swap"], {}), KEY, texts)
-    return local.encode(next(whole(log, KEY)), pipeline, 0), texts
+    return codec.encode_and_register(next(whole(log, KEY)), pipeline, 0), texts
 
 
 @contextlib.contextmanager
@@ -77,7 +77,9 @@ def stopwatch(method: str) -> Iterator[list[float]]:
             setattr(module, name, call)
 
 
-def push_all(method: str, settings: dict[str, str], batch: Batch, texts: Texts) -> tuple[float, float, int]:
+def push_all(
+    method: str, settings: dict[str, str], batch: Batch, texts: Dictionaries
+) -> tuple[float, float, int]:
     """Stream a batch through a method; give the kernels' seconds, all seconds, and its array bytes."""
     protector = Pipeline(parse_stages([method], settings), KEY, texts).stages[0]
     with stopwatch(method) as spent:
@@ -88,7 +90,7 @@ def push_all(method: str, settings: dict[str, str], batch: Batch, texts: Texts) 
         return spent[0], time.process_time() - begin, array_bytes(protector, texts)
 
 
-def array_bytes(part: Any, texts: Texts, seen: set[int] | None = None) -> int:
+def array_bytes(part: Any, texts: Dictionaries, seen: set[int] | None = None) -> int:
     """Add up the arrays that an object holds, its parts' included, the dictionary of texts not."""
     seen = set() if seen is None else seen
     if part is texts or id(part) in seen:
@@ -100,7 +102,7 @@ def array_bytes(part: Any, texts: Texts, seen: set[int] | None = None) -> int:
     return sum(array_bytes(one, texts, seen) for one in inside)
 
 
-def naive_rate(batch: Batch, texts: Texts, k: int, level: int) -> float:
+def naive_rate(batch: Batch, texts: Dictionaries, k: int, level: int) -> float:
     """Give the records per second of Algorithm 1 in plain Python."""
     from tests.reference import naive_swap
 
@@ -111,7 +113,7 @@ def naive_rate(batch: Batch, texts: Texts, k: int, level: int) -> float:
     return len(users) / (time.process_time() - begin)
 
 
-def kernels(batch: Batch, texts: Texts) -> dict[str, Any]:
+def kernels(batch: Batch, texts: Dictionaries) -> dict[str, Any]:
     """Measure records per second on one core, best of three, beside plain Python where it can do the same."""
     found: dict[str, Any] = {}
     for method, chosen in SETTINGS.items():
@@ -149,7 +151,7 @@ def growth(users: int, times: tuple[int, ...] = (1, 2, 4, 8, 16)) -> dict[str, A
     return found
 
 
-def long_batch(users: int, times: int) -> tuple[Batch, Texts]:
+def long_batch(users: int, times: int) -> tuple[Batch, Dictionaries]:
     """Replay one made-up log several times, as if its people went on searching: as long as memory allows."""
     batch, texts = encoded(generate(users, seed=7, categories=True))
     size = len(batch)

@@ -13,13 +13,12 @@ import polars as pl
 
 import querycloak as qc
 from benchmarks.paper_003_mining import by_person
-from querycloak.methods.appearance import distances
-from querycloak.methods.microagg_syntactic import MicroaggSyntactic
+from querycloak.methods.microaggregation.by_text import SyntacticGrouping
+from querycloak.methods.microaggregation.text_distance import distances
 
 K = 5
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "tree": ("microagg-semantic", {}),
-    "vectors": ("microagg-semantic", {"similarity": "embedding"}),
     "plain": ("microagg-plain", {}),
 }
 
@@ -77,9 +76,9 @@ def blocks(users: int, seed: int) -> dict[str, Any]:
         return float(apart[same].mean())
 
     exact = inside(groups_of(qc.protect(log, "microagg-syntactic", k=K, seed=1), people))
-    before, MicroaggSyntactic.exact = MicroaggSyntactic.exact, 1
+    before, SyntacticGrouping.exact = SyntacticGrouping.exact, 1
     cut = inside(groups_of(qc.protect(log, "microagg-syntactic", k=K, seed=1), people))
-    MicroaggSyntactic.exact = before
+    SyntacticGrouping.exact = before
     lot = inside(np.random.default_rng(1).permutation(np.arange(len(people)) // K))
     kept = round((lot - cut) / (lot - exact), 3)
     return {"people": len(people), "exact": round(exact, 4), "blocks": round(cut, 4), "chance": round(lot, 4),

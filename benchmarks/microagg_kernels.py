@@ -1,7 +1,7 @@
-"""Groups of alike users: distances, exact MDAV, MDAV by candidates, and a general MDAV from PyPI beside ours.
+"""Groups of alike users: distances, exact MDAV, MDAV in blocks, and a general MDAV from PyPI beside ours.
 
 Loss is the mean distance of users to the most central one of their group; the kept share says how much of
-what exact groups gain over random ones is left when candidates are used.
+what exact groups gain over random ones is left with blocks.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ import polars as pl
 
 import querycloak as qc
 from querycloak import topics
-from querycloak.kernels import candidates, mdav, topic_groups
-from querycloak.kernels.semantic_distance import UNIT, People, people
-from querycloak.kernels.topic_partition import Counts, incidence
-from querycloak.kernels.vector_distance import whole
+from querycloak.kernels.threads import each
+from querycloak.methods.microaggregation import mdav, topic_groups
+from querycloak.methods.microaggregation.topic_groups import Counts, incidence
+from querycloak.methods.microaggregation.tree_distance import UNIT, People, people
 
 K = 5
-#: Users of a block, so that 10,000 users are cut into as many blocks (16) as 100,000 are by default.
-SMALL_BLOCK = candidates.MOST // 10
+#: Users of a block.
+BLOCK = 8192
+#: Users of a block, so that 10,000 users are cut into as many blocks (16) as 100,000 users.
+SMALL_BLOCK = BLOCK // 10
 #: Users at which ours and the peer run on the same vectors; the peer keeps a full matrix of floats.
 PEER = (1000, 2000, 5000)
 
@@ -56,8 +58,10 @@ def random_groups(size: int) -> np.ndarray:
 
 
 def loss(ready: People, labels: np.ndarray) -> float:
-    spread = candidates.medoids(ready, labels, ranks(ready.size))[1]
-    return float(spread.sum() / ready.size / UNIT)
+    spread = each(
+        lambda own: int(ready.matrix(own, threads=1).sum(axis=0, dtype=np.int64).min()), mdav.split(labels)
+    )
+    return float(sum(spread) / ready.size / UNIT)
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
@@ -86,23 +90,22 @@ def exact(ready: People) -> dict[str, Any]:
     }
 
 
-def by_candidates(ready: People, most: int = candidates.MOST) -> dict[str, Any]:
+def grouped_in_blocks(ready: People, most: int = BLOCK) -> dict[str, Any]:
     """Group without a full matrix."""
-    labels, grouping = timed(lambda: candidates.group(ready, K, ranks(ready.size), most=most))
+    labels, grouping = timed(lambda: mdav.group(ready, K, ranks(ready.size), most=most))
     return {"users": ready.size, "most": most, **grouping, "loss": round(loss(ready, labels), 4)}
 
 
 def by_category(counts: pl.DataFrame) -> Counts:
     """Count each user's categories at all levels, as `microagg-topic` does."""
     tree, user = topics.load(), counts["user"].to_numpy().astype(np.int64)
-    person, node = (np.repeat(each, counts["times"]) for each in (user, counts["node"].to_numpy() - 1))
-    parent = tree.parent[1:].astype(np.int64) - 1
-    return topic_groups.counted(person, node, parent, int(tree.depth.max()), int(user.max()) + 1)
+    person, node = (np.repeat(column, counts["times"]) for column in (user, counts["node"].to_numpy()))
+    return topic_groups.count_categories(person, node, tree, int(tree.depth.max()), int(user.max()) + 1)
 
 
 def common_topics(ready: Counts, most: int) -> dict[str, Any]:
     """Group users by common topics, exactly and in blocks; count what they have in common in their groups."""
-    together = incidence([ready])
+    together = incidence(ready)
 
     def common(labels: np.ndarray) -> int:
         members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
@@ -127,6 +130,13 @@ def vectors_of(counts: pl.DataFrame) -> np.ndarray:
     return table / table.sum(axis=1, keepdims=True)
 
 
+def lines(vectors: np.ndarray) -> np.ndarray:
+    """Return the straight-line distances of all vectors, as whole numbers."""
+    squares = (vectors**2).sum(axis=1)
+    gaps = np.sqrt(np.maximum(squares[:, None] + squares - 2 * vectors @ vectors.T, 0))
+    return np.rint(gaps / gaps.max() * UNIT).astype(np.int32)
+
+
 def standardised(vectors: np.ndarray) -> np.ndarray:
     """Do what the peer does to its input, so that both group the same vectors."""
     varied = vectors[:, vectors.std(axis=0) > 0]
@@ -143,7 +153,7 @@ def lost_share(vectors: np.ndarray, labels: np.ndarray) -> float:
 def peer(shares: np.ndarray) -> dict[str, Any]:
     """Run `anonypyx` and ours on the same vectors."""
     vectors = standardised(shares)
-    mine, ours = timed(lambda: mdav.by_vectors(whole(vectors), K, ranks(len(vectors))))
+    mine, ours = timed(lambda: mdav.by_matrix(lines(vectors), K, ranks(len(vectors))))
     found: dict[str, Any] = {"users": len(vectors), "columns": vectors.shape[1]}
     found["ours"] = ours | {"lost_percent": lost_share(vectors, mine)}
     try:
@@ -174,7 +184,7 @@ def measure(scale: float = 1.0) -> dict[str, Any]:
     """Measure everything; at full scale up to 100,000 users."""
     counts = entries(int(10_000 * scale))
     warm = made(counts.filter(pl.col("user") < 300))  # compiles
-    candidates.group(warm, K, ranks(warm.size), most=100)
+    mdav.group(warm, K, ranks(warm.size), most=100)
     peer(vectors_of(counts)[:100])
     few = made(entries(int(1000 * scale)))
     found: dict[str, Any] = {f"exact {few.size}": exact(few)}
@@ -182,7 +192,7 @@ def measure(scale: float = 1.0) -> dict[str, Any]:
     full = found[f"exact {ready.size}"] = exact(ready)
     gain = full["loss_random"] - full["loss"]
     for most in (SMALL_BLOCK * 4, SMALL_BLOCK, SMALL_BLOCK // 2):
-        cut = by_candidates(ready, int(most * scale))
+        cut = grouped_in_blocks(ready, int(most * scale))
         kept = (full["loss_random"] - cut["loss"]) / gain
         found[f"candidates {ready.size} in blocks of {int(most * scale)}"] = cut | {
             "kept_share_of_gain": round(kept, 3)
@@ -192,7 +202,7 @@ def measure(scale: float = 1.0) -> dict[str, Any]:
         in_blocks = common_topics(ready_topics, int(most * scale))
         found[f"common topics of {in_blocks['users']} in blocks of {in_blocks['most']}"] = in_blocks
     many = made(entries(int(100_000 * scale)))
-    found[f"candidates {many.size}"] = by_candidates(many, int(candidates.MOST * scale)) | {
+    found[f"candidates {many.size}"] = grouped_in_blocks(many, int(BLOCK * scale)) | {
         "loss_random": round(loss(many, random_groups(many.size)), 4),
         "peak_gigabytes": gigabytes(),
     }

@@ -22,16 +22,16 @@ import polars as pl
 
 from benchmarks.__main__ import RESULTS, machine
 from benchmarks.live import array_bytes
-from querycloak.attacks import intervals
+from querycloak import intervals
+from querycloak.attacks.release_order import replay
 from querycloak.attacks.run import attack
-from querycloak.dictionary import Texts
-from querycloak.engines import local
+from querycloak.dictionary import Dictionaries
+from querycloak.engines import codec
 from querycloak.engines.pipeline import Pipeline, parse_stages
-from querycloak.engines.replay import whole
-from querycloak.kernels import relink
+from querycloak.engines.time_order import whole
 from querycloak.kernels.siphash import key_words
 from querycloak.log import Batch, IntArray, Log
-from querycloak.measures.live import release_rate_over_time
+from querycloak.measures.delay import release_rate_over_time
 from querycloak.measures.profiles import Records, Tree, loss_of_records
 from querycloak.testing.generator import generate
 
@@ -68,9 +68,9 @@ class Workload:
         searches = piece.filter(pl.col("row") == pl.col("_head")).sort("_place")
         names = ("user", "query", "time", "category")
         frame = searches.select(names).with_row_index("row").cast({"row": pl.Int64})
-        texts = Texts()
+        texts = Dictionaries()
         pipeline = Pipeline(parse_stages(["swap"], {}), KEY, texts)
-        batch = local.encode(next(whole(Log(frame), KEY)), pipeline, 0)
+        batch = codec.encode_and_register(next(whole(Log(frame), KEY)), pipeline, 0)
         return cls(frame, batch, Tree.of(texts.category.texts().to_list()))
 
 
@@ -139,13 +139,13 @@ def three(work: Workload, outcome: Outcome, k: int, level: int) -> dict[str, Any
     """Try the paper's three attacks on integers, as their classes do once they have encoded a release."""
     out, people = outcome.released, int(work.batch.user.max()) + 1
     category = work.batch.texts.category.at_level(out.category, level) + 1
-    order, starts = relink.group(category, int(category.max(initial=0)) + 1)
+    order, starts = replay.group(category, int(category.max(initial=0)) + 1)
     author = work.batch.user[out.row]
     barring = outcome.certificate["methods"][0]["method"] == "swap"
     found = {}
-    for name, rule in zip(THREE, (relink.RANDOM, relink.FREQUENT, relink.PROFILE), strict=True):
+    for name, rule in zip(THREE, (replay.RANDOM, replay.FREQUENT, replay.PROFILE), strict=True):
         begin = time.process_time()
-        guess, _ = relink.relink(rule, k, barring, *key_words(KEY), order, starts, out.user, people)
+        guess, _ = replay.relink(rule, k, barring, *key_words(KEY), order, starts, out.user, people)
         seconds = time.process_time() - begin
         share = intervals.share((guess == author).astype(np.float64), [author])
         assert share is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks import paper_000_figures as figures
 from benchmarks.paper_000_figures import SHOWN_K, THREE, Key, Results
-from querycloak.measures import kolmogorov_smirnov
+from benchmarks.paper_000_statistics import kolmogorov_smirnov
 
 PAGE = Path(__file__).parents[1] / "docs" / "papers" / "paper-000.md"
 #: Categories that each level adds in the paper's Table 3.

@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks import paper_000_page as page
 from benchmarks.paper_000_figures import SHOWN_K, Results
 from benchmarks.paper_000_page import percent
-from querycloak.measures import kolmogorov_smirnov
+from benchmarks.paper_000_statistics import kolmogorov_smirnov
 
 MISSING = "not measured in this run"
 

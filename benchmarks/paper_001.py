@@ -21,12 +21,11 @@ import polars as pl
 
 from benchmarks.__main__ import RESULTS, machine
 from querycloak.dictionary import Dictionary
-from querycloak.guarantees.combinations import rare
 from querycloak.log import Batch
-from querycloak.methods import targets
-from querycloak.methods.deletion import Entries
-from querycloak.methods.histories import Splitter
-from querycloak.methods.uses import Uses
+from querycloak.methods.km import targets
+from querycloak.methods.km.audit import rare
+from querycloak.methods.km.deletion import HistoryTerms
+from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
 from querycloak.testing.generator import generate
 from querycloak.testing.generator.marketing import marketing
 
@@ -37,11 +36,22 @@ COLUMNS = ("distinct", "logsize", "users", "bid", "clicks", "impressions", "reve
 KEY = b"paper 001, made-up log, one key."
 
 
+def left_of(target: str, entries: HistoryTerms, kept: Any, values: Any) -> float:
+    """Return how much of what a target counts is left."""
+    left = entries[kept]
+    if target == "distinct":
+        return float(np.count_nonzero(left.supports()))
+    if target == "users":
+        return float(np.unique(left.person).size)
+    own = values if values is not None and target in (*targets.MARKETING, "file") else np.ones(entries.terms)
+    return float((own[left.term] * left.times).sum())
+
+
 @dataclass(frozen=True)
 class Workload:
     """The first searches of many made-up people as entries, and what each term is worth by target."""
 
-    entries: Entries
+    entries: HistoryTerms
     values: dict[str, Any]
     about: dict[str, Any]
 
@@ -54,7 +64,7 @@ class Workload:
         queries, terms = Dictionary(), Dictionary()
         people, code = Dictionary().encode(log["user"]), queries.encode(log["query"])
         held = Batch.of({"row": np.arange(log.height), "user": people, "query": code}, None)  # type: ignore[arg-type]
-        uses = Uses.of(held, Splitter(queries, terms), None)
+        uses = TermOccurrences.of(held, Tokenizer(queries, terms), None)
         prints = terms.fingerprints(np.arange(len(terms.texts())), KEY)
         keyed = np.random.default_rng(seed).integers(0, 1 << 63, int(people.max()) + 1).astype(np.uint64)
         entries, _ = uses.entries(people, np.arange(keyed.size), keyed, prints, KEY)
@@ -79,13 +89,13 @@ class Workload:
         every = np.ones(len(self.entries), np.bool_)
         return {
             name: 100
-            * targets.kept(name, self.entries, alive, self.values.get(name))
-            / targets.kept(name, self.entries, every, self.values.get(name))
+            * left_of(name, self.entries, alive, self.values.get(name))
+            / left_of(name, self.entries, every, self.values.get(name))
             for name in COLUMNS
         }
 
 
-def correlations(entries: Entries, values: dict[str, Any]) -> dict[str, float]:
+def correlations(entries: HistoryTerms, values: dict[str, Any]) -> dict[str, float]:
     """Give Pearson's correlation of each two figures of terms, as the paper's Table 3."""
     own = {
         "term frq.": np.bincount(entries.term, entries.times, minlength=entries.terms),
@@ -103,16 +113,13 @@ def measured(work: Workload, target: str, k: int, m: int, optimise: str, check: 
     """Run one setting; `random` is the mean of two runs, as in the paper."""
     begin = time.perf_counter()
     values = work.values.get(target)
-    if optimise == "search":
-        outcome, tried = targets.search(target, k, m, work.entries, values)
-    else:
-        outcome, tried = targets.greedy(target, k, m, work.entries, values), {}
+    outcome = targets.greedy(target, k, m, work.entries, values)
     seconds = time.perf_counter() - begin
-    kept = [work.retention(outcome.alive)]
+    kept = [work.retention(outcome.kept)]
     if target == "random":
         turned = replace(work.entries, draw=~work.entries.draw)
         again = targets.deletion(target, k, m, turned, None).run(turned)
-        kept.append(work.retention(again.alive))
+        kept.append(work.retention(again.kept))
     line = {
         "name": f"{optimise} {target} k={k} m={m}",
         "target": target,
@@ -123,11 +130,10 @@ def measured(work: Workload, target: str, k: int, m: int, optimise: str, check: 
         "seconds": round(seconds, 2),
         "rounds": outcome.rounds,
         "by_size": {str(size): count for size, count in outcome.by_size.items()},
-        "tried": tried,
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
     if check:
-        left = work.entries[outcome.alive]
+        left = work.entries[outcome.kept]
         begin = time.perf_counter()
         bad = rare(left.history, left.term, np.zeros(len(left), np.int64), k, m)
         line |= {"holds": not bool(bad.any()), "check_seconds": round(time.perf_counter() - begin, 2)}
@@ -137,9 +143,8 @@ def measured(work: Workload, target: str, k: int, m: int, optimise: str, check: 
 def settings(ks: tuple[int, ...]) -> list[tuple[str, int, int, str]]:
     """List what to measure, the most telling first."""
     greedy = [(target, k, m, "greedy") for m in MS for k in ks for target in targets.TARGETS]
-    searched = [(target, k, m, "search") for k, m in ((2, 2), (10, 2), (10, 3)) for target in COLUMNS]
     deeper = [("logsize", k, 4, "greedy") for k in ks]
-    return [*greedy, *searched, *deeper]
+    return [*greedy, *deeper]
 
 
 def sweep(path: Path, users: int, seed: int, ks: tuple[int, ...], only: str | None) -> None:

@@ -146,53 +146,6 @@ def held(line: dict[str, Any] | None) -> str:
     return "holds" if line["holds"] else "**fails**"
 
 
-def past(results: Results) -> str:
-    """Greedy against search."""
-    rows, gains, times = [], [], []
-    for m in MS:
-        for k in KS:
-            cells = []
-            for target in COLUMNS:
-                greedy, found = (results.line(target, k, m, how) for how in ("greedy", "search"))
-                if greedy and found:
-                    own = greedy["kept"][target], found["kept"][target]
-                    gains.append((own[1] - own[0], target, m, k))
-                    times.append((greedy["seconds"], found["seconds"]))
-                    cells.append(f"{own[0]:.2f} → {own[1]:.2f}")
-                else:
-                    cells.append("–")
-            if any(cell != "–" for cell in cells):
-                rows.append([at(m, k), *cells])
-    head = ["greedy → search, % of the own column", *(f"`{target}`" for target in COLUMNS)]
-    return f"""## Past the paper: search instead of greed
-
-The paper's Example 8 shows a log of which the greedy order keeps 7.2 although 9.9 can be kept. `search` tries
-the greedy order and three that trust quarrelsome terms less, puts back what has become harmless, and keeps
-the best. A test shows that it finds 9.9. What each target keeps of its own column at equal k and m (pairs
-of k and m that are not here were not measured with `search`):
-
-{table(head, rows)}
-
-{gained(gains, times)}
-
-How often a target is best at its own column, of the seven tried with `search`:
-
-{own_best(results, "search")}"""
-
-
-def gained(gains: list[tuple[float, str, int, int]], times: list[tuple[float, float]]) -> str:
-    """Sum up what search adds and costs."""
-    if not gains:
-        return f"Search: {MISSING}."
-    more, less = [one for one in gains if one[0] > 0], [one for one in gains if one[0] < 0]
-    most, target, m, k = max(gains)
-    slower = sum(one[1] for one in times) / sum(one[0] for one in times)
-    same = len(gains) - len(more) - len(less)
-    return f"""Of {len(gains)} settings {len(more)} keep more with `search`, {same} the same, {len(less)}
-less. The largest gain is {most:.2f} points (`{target}`, {at(m, k)}). In all it takes
-{slower:.1f} times as long."""
-
-
 def checked(results: Results) -> str:
     """Say which lines an independent audit counted again, and what it found."""
     rows, every = [], [one for one in results.lines.values() if "holds" in one]
@@ -381,6 +334,6 @@ def write(path: Path, expected: Iterable[str]) -> None:
     results = Results.load(path, expected)
     page = PAGE if path.stem == "paper-001" else ROOT / "build" / path.stem / PAGE.name
     figures.draw(results, page.parent / "figures-001")
-    parts = (opening, verdict, figures.log, figures.correlations, kept, target_gaps, runtime, past, checked)
+    parts = (opening, verdict, figures.log, figures.correlations, kept, target_gaps, runtime, checked)
     page.write_text(filled("\n\n".join(part(results) for part in parts)) + "\n")
     print(f"wrote {page.relative_to(ROOT)} and its figures")

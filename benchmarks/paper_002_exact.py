@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.paper_002_workload import Histories, Longs, World
-from querycloak.kernels.concept_draws import shared
+from querycloak.kernels.exponential_mechanism import shared
 from querycloak.topics.concepts import Space, Topics
 
 #: Of each draw. The first two are what ε = 1 and 10 leave to one of a hundred.

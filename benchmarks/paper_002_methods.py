@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from benchmarks.paper_002_workload import MOST, Histories, Longs, World
 from querycloak import accounting
-from querycloak.methods import grouping
-from querycloak.methods.replacing import Slots
-from querycloak.methods.replacing import drawn as replaced
+from querycloak.methods.dp_semantic import draws as grouping
+from querycloak.methods.dp_semantic.draws import drawn as replaced
+from querycloak.methods.shared.concepts import ConceptSlots
 from querycloak.topics.concepts import Space
 
 DELTA = 1e-6
@@ -100,7 +100,7 @@ def drawn(
     each = np.array([share(epsilon, int(m), way) for m in levels])[level]
     made = [np.repeat(concept, times)] * runs
     if way != "middles":
-        every = Slots(
+        every = ConceptSlots(
             np.arange(user.size * runs), np.zeros(user.size * runs, np.int64), np.tile(concept, runs)
         )
         field: Any = SimpleNamespace(space=space)

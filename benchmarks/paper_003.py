@@ -22,7 +22,7 @@ import polars as pl
 import querycloak as qc
 from benchmarks.__main__ import RESULTS, machine
 from benchmarks.paper_003_mining import mined
-from querycloak.measures.on_logs import words_of
+from querycloak.measures.base import words_of
 
 #: 1,000 made-up people who searched so often have about as many records as the thesis's 1,000 (55,666).
 USERS, LEAST, SEED, QUICK_USERS = 1000, 9, 5, 120
@@ -37,7 +37,6 @@ TOP = 10
 #: Methods by the names that the page gives them, with what sets them apart.
 GROUPING: dict[str, tuple[str, dict[str, Any]]] = {
     "semantic": ("microagg-semantic", {}),
-    "embedding": ("microagg-semantic", {"similarity": "embedding"}),
     "topic": ("microagg-topic", {"categories": 1}),
     "topic five": ("microagg-topic", {"categories": 5}),
     "syntactic": ("microagg-syntactic", {}),

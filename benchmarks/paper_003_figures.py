@@ -18,7 +18,6 @@ Look = tuple[str, str, str, str]  # label, colour, marker, line
 #: Colours that people who see few colours can tell apart; markers and lines differ too.
 AGGREGATIONS: dict[str, Look] = {
     "semantic": ("semantic", "#0072B2", "o", "-"),
-    "embedding": ("semantic, by embeddings", "#56B4E9", "o", "--"),
     "topic": ("topic", "#009E73", "s", "-"),
     "topic five": ("topic, five categories", "#009E73", "v", "--"),
     "syntactic": ("syntactic", "#D55E00", "^", "-"),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 
 import querycloak as qc
-from querycloak.dictionary import Texts
-from querycloak.log import NO_TIME, NOTHING, Batch
-from querycloak.measures.clustering import k_means, k_means_by, starts_of
-from querycloak.measures.partitions import jaccard_index, rand_index
-from querycloak.methods.appearance import distances
-from querycloak.methods.sharing import means, proportional_picks
+from querycloak.dictionary import Dictionaries
+from querycloak.log import MISSING, NO_TIME, Batch
+from querycloak.measures.partitions import FloatArray, IntArray, jaccard_index, k_means, rand_index, starts_of
+from querycloak.methods.microaggregation.representatives import means, proportional_picks
+from querycloak.methods.microaggregation.text_distance import distances
+
+Item = TypeVar("Item")
 
 #: People, and numbers of groups, for which means are histories made by the section's own aggregation.
 OWN_PEOPLE, OWN_GROUPS, OWN_ROUNDS = 400, (10, 100), 6
@@ -22,7 +23,7 @@ OWN_PEOPLE, OWN_GROUPS, OWN_ROUNDS = 400, (10, 100), 6
 
 def by_person(frame: pl.DataFrame, users: list[str]) -> Batch:
     """Turn a log into records that stand person by person, in the order of these people."""
-    texts, place = Texts(), {user: number for number, user in enumerate(users)}
+    texts, place = Dictionaries(), {user: number for number, user in enumerate(users)}
     rows = frame.filter(pl.col("user").is_in(users)).drop_nulls("query")
     user = np.array([place[name] for name in rows["user"]], np.int64)
     columns = {
@@ -30,7 +31,7 @@ def by_person(frame: pl.DataFrame, users: list[str]) -> Batch:
         "user": user,
         "query": texts.query.encode(rows["query"]),
         "url": texts.url.encode(rows["url"]),
-        "rank": rows["rank"].fill_null(NOTHING).to_numpy().astype(np.int64),
+        "rank": rows["rank"].fill_null(MISSING).to_numpy().astype(np.int64),
         "time": rows["time"].dt.epoch("us").fill_null(NO_TIME).to_numpy(),
     }
     return Batch.of(columns, texts)[np.argsort(user, kind="stable")]
@@ -93,6 +94,31 @@ def _together(items: list[Batch]) -> Batch:
         whole = whole + item
     draws = np.random.default_rng(0).integers(0, 2**63, len(whole)).astype(np.uint64)
     time = means(whole.query, whole.time, whole.time != NO_TIME, NO_TIME)
-    rank = means(whole.query, whole.rank, whole.rank >= 0, NOTHING)
+    rank = means(whole.query, whole.rank, whole.rank >= 0, MISSING)
     chosen = whole.replace(time=time, rank=rank)[proportional_picks(whole.user, whole.query, draws)]
     return chosen.replace(user=np.zeros(len(chosen), np.int64))
+
+
+def k_means_by(
+    items: Sequence[Item],
+    starts: IntArray,
+    distances: Callable[[Sequence[Item], list[Any]], FloatArray],
+    aggregate: Callable[[list[Item]], Any],
+    rounds: int = 20,
+) -> IntArray:
+    """Return groups of k-means with any distance and aggregation, as in section 5.3.2.4 of paper 003.
+
+    `distances(items, centres)` gives a row for each centre, with how far all items are from it, and
+    `aggregate` makes a group's centre.
+    """
+    centres: dict[int, Any] = {place: items[start] for place, start in enumerate(starts.tolist())}
+    labels = np.full(len(items), -1, np.int64)
+    for _ in range(rounds):
+        names = np.array(list(centres), np.int64)
+        nearest = np.argmin(distances(items, list(centres.values())), axis=0)
+        if np.array_equal(names[nearest], labels):
+            break
+        labels = names[nearest]
+        groups = {place: np.flatnonzero(labels == place).tolist() for place in sorted(set(labels.tolist()))}
+        centres = {place: aggregate([items[i] for i in group]) for place, group in groups.items()}
+    return labels

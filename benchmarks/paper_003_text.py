@@ -30,7 +30,6 @@ SHOWN_K = 5
 MOST_OF = 0.8
 NAMES = {
     "semantic": "`microagg-semantic` (5.5)",
-    "embedding": "… `similarity=embedding` (ours)",
     "topic": "`microagg-topic` (5.4), first category",
     "topic five": "… first five categories",
     "syntactic": "`microagg-syntactic` (5.3)",
@@ -140,11 +139,7 @@ def semantic(results: Results) -> str:
     """Say whether the thesis's own method is the best."""
     claim = lost(results)[0]
     told = f": {claim.here}" if claim.checks else ""
-    other, its = (results.value(kind, SHOWN_K, LOST) for kind in ("embedding", "semantic"))
-    beside = ""
-    if other is not None and its is not None:
-        beside = f" At k = {SHOWN_K} grouping by embeddings loses {other:.1f} %, by the tree {its:.1f} %."
-    return f"**That the semantic method loses least {holds(claim)}**{told}.{beside}"
+    return f"**That the semantic method loses least {holds(claim)}**{told}."
 
 
 def removals(results: Results) -> str:
@@ -275,7 +270,7 @@ def ours(results: Results) -> str:
 **The log**, and with it the categories: our taxonomy and our `lexical` classifier, the same before and after,
 instead of the Open Directory. IL, SRP and all that is *by categories* rest on it.
 
-**More than the thesis has**: `similarity=embedding`, `link-overlap`, what lot would give (5.5, 5.13),
+**More than the thesis has**: `link-overlap`, what lot would give (5.5, 5.13),
 another start of k-means (5.5), k up to {MOST_COMPARED} where the thesis compares up to {max(COMPARED_KS)}.
 Statements are checked for the thesis's k.
 

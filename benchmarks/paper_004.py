@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.__main__ import RESULTS, machine
 from benchmarks.paper_004_study import HIS_OWN, TENTHS, Setup, Study, Target, searches_of, share_with_topic
-from querycloak.attacks.learned import relations, training
+from querycloak.attacks.link_learned import relations, training
 
 #: The paper's two ways to cover, the one that it proposes, and ours.
 PAPERS, PROPOSED, OURS = ("tmn", "usr"), "hybrid", "shadow"

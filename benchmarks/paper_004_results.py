@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.paper_004 import METHODS, PAPERS, loaded
-from querycloak.attacks.intervals import t_point
+from querycloak.intervals import t_point
 
 Floats = npt.NDArray[np.float64]
 

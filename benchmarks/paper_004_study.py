@@ -21,12 +21,11 @@ import numpy.typing as npt
 import polars as pl
 
 import querycloak as qc
-from querycloak.attacks import separation
-from querycloak.attacks.learned import events, linkage, privacy, relations, training
-from querycloak.attacks.learned.background import Background
-from querycloak.attacks.link_learned import beginnings, in_time
-from querycloak.attacks.protocol import Separated, Separation
-from querycloak.attacks.scoring import Answers
+from querycloak.attacks import scoring_covers
+from querycloak.attacks.base import ClusteredTrace, TraceClusters
+from querycloak.attacks.case import Truth
+from querycloak.attacks.link_learned import beginnings, features, in_time, pair_scores, relations, training
+from querycloak.attacks.link_learned.term_frequencies import TermFrequencies
 from querycloak.clients.obfuscation import trace
 from querycloak.clients.obfuscation.searches import Searches
 from querycloak.clients.obfuscation.settings import Settings as Cover
@@ -64,8 +63,8 @@ class Setup:
 class Learned:
     """What an attacker knows of the others: how often they use a word, and linkage functions."""
 
-    background: Background
-    functions: list[training.Function]
+    background: TermFrequencies
+    functions: list[training.LinkageFunction]
     seconds: float
 
 
@@ -145,19 +144,19 @@ class Study:
         """Give those whom the attacker of a tenth may learn from."""
         return [name for n, name in enumerate(self.people) if self.tenth(n) != tenth]
 
-    def _background(self, tenth: int) -> Background:
+    def _background(self, tenth: int) -> TermFrequencies:
         """Count the words of the others' own searches."""
-        return Background.of(self.log.filter(pl.col("user").is_in(self.others(tenth))))
+        return TermFrequencies.of(self.log.filter(pl.col("user").is_in(self.others(tenth))))
 
-    def lessons(self, method: str, tenth: int, people: int) -> tuple[Any, list[training.Lesson]]:
+    def lessons(self, method: str, tenth: int, people: int) -> tuple[Any, list[training.TrainingTrace]]:
         """Read how the traces of some others begin; give how their searches relate, and the labels."""
         others = self.others(tenth)
         known = self.covered(method, HIS_OWN).filter(pl.col("user").is_in(others))
         rows = beginnings(in_time(known.drop(TOLD)), LESSONS, people, tenth)
-        read = events.read(rows.drop("fake"), self.background(tenth))
+        read = features.read(rows.drop("fake"), self.background(tenth))
         first = rows[read.searches.first_row]
         user = first["user"].rank("dense").cast(pl.Int64).to_numpy()
-        return partial(relations.of, read), training.lessons(user, first["fake"].to_numpy(), LESSONS)
+        return partial(relations.relate, read), training.lessons(user, first["fake"].to_numpy(), LESSONS)
 
     def _learned(self, method: str, tenth: int, functions: int) -> Learned:
         clock = Clock()
@@ -165,7 +164,7 @@ class Study:
         found = training.learn(relate, lessons, functions, self._seed(tenth))
         return Learned(self.background(tenth), found, clock())
 
-    def sized(self, method: str, tenth: int) -> Iterator[tuple[int, training.Function]]:
+    def sized(self, method: str, tenth: int) -> Iterator[tuple[int, training.LinkageFunction]]:
         """Learn one function each from more and more of the others; the smaller sets are in the larger."""
         relate, lessons = self.lessons(method, tenth, max(SIZES))
         for size in dict.fromkeys(min(size, len(lessons)) for size in SIZES):
@@ -185,12 +184,12 @@ class Target:
         self.tenth = study.tenth(person)
         self._own: Scores | None = None
 
-    def read(self, draw: int) -> tuple[pl.DataFrame, events.Events]:
+    def read(self, draw: int) -> tuple[pl.DataFrame, features.Events]:
         """Read her searches under one draw of fakes, in an order in which her own keep theirs."""
         covered = self.study.covered(self.method, draw)
         rows = covered.filter(pl.col("user") == self.study.people[self.person])
         ordered = rows.sort("time", "query", maintain_order=True)
-        return rows, events.read(ordered, self.study.background(self.tenth))
+        return rows, features.read(ordered, self.study.background(self.tenth))
 
     def attack(self, draw: int) -> dict[str, Any]:
         """Score her pairs, those of her own only once; cut, and say what privacy is left."""
@@ -199,15 +198,15 @@ class Target:
         rows, read = self.read(draw)
         spent = {"read": clock()}
         size, real = len(read), ~read.searches.column("fake").to_numpy()
-        relate, hers = partial(relations.of, read), np.flatnonzero(real)
+        relate, hers = partial(relations.relate, read), np.flatnonzero(real)
         known = (hers, self._own) if self._own is not None else None
-        scores = linkage.scores(relate, size, learned.functions, "median", known)
-        self._own = linkage.among(scores, size, hers)
+        scores = pair_scores.scores(relate, size, learned.functions, "median", known)
+        self._own = pair_scores.among(scores, size, hers)
         spent["score"] = clock()
         seed = self.study.setup.seed
-        two, ten = (linkage.cut(scores, size, parts, seed) for parts in (2, linkage.MANY))
+        two, ten = (pair_scores.cut(scores, size, parts, seed) for parts in (2, pair_scores.MANY))
         row = read.searches.column("released_row").to_numpy()
-        found = told(rows, Separated(row, two, ten, scores), seed)
+        found = told(rows, ClusteredTrace(row, two, ten, scores), seed)
         spent["cut"] = clock()
         new = size * (size - 1) // 2 - (hers.size * (hers.size - 1) // 2 if known else 0)
         return {"real": int(hers.size), "fakes": size - int(hers.size), "pairs": new, "cpu": spent, **found}
@@ -218,7 +217,7 @@ class Target:
         clock = Clock()
         _, read = self.read(0)
         size, real = len(read), ~read.searches.column("fake").to_numpy()
-        related = relations.of(read, *np.triu_indices(size, 1))
+        related = relations.relate(read, *np.triu_indices(size, 1))
         spent = {"relate": clock()}
         each = np.stack([function(related) for function in learned.functions])
         spent["functions"] = clock()
@@ -234,18 +233,20 @@ class Target:
             "cpu": spent,
         }
 
-    def sizes(self, functions: Sequence[tuple[int, training.Function]]) -> dict[str, Any]:
+    def sizes(self, functions: Sequence[tuple[int, training.LinkageFunction]]) -> dict[str, Any]:
         """Give relative privacy against one function each that learned from fewer or more people."""
         clock = Clock()
         _, read = self.read(0)
         size, real = len(read), ~read.searches.column("fake").to_numpy()
         hers = np.flatnonzero(real)
-        related = relations.of(read, *np.triu_indices(size, 1))
+        related = relations.relate(read, *np.triu_indices(size, 1))
         found = {}
         for many, function in functions:
             scores = function(related)
-            without = self._cut(linkage.among(scores, size, hers), hers.size, linkage.MANY)
-            found[str(many)] = privacy.relative(without, self._cut(scores, size, linkage.MANY)[real])
+            without = self._cut(pair_scores.among(scores, size, hers), hers.size, pair_scores.MANY)
+            found[str(many)] = scoring_covers.relative(
+                without, self._cut(scores, size, pair_scores.MANY)[real]
+            )
         return {"relative": found, "cpu": {"all": clock()}}
 
     def unsorted(self) -> float:
@@ -254,24 +255,24 @@ class Target:
         size = len(read)
         row, one = read.searches.column("released_row").to_numpy(), np.zeros(size, np.int64)
         scores = np.zeros(size * (size - 1) // 2, np.float32)
-        distance: float = told(rows, Separated(row, one, one, scores), 0, relative=False)["worst"]
+        distance: float = told(rows, ClusteredTrace(row, one, one, scores), 0, relative=False)["worst"]
         return distance
 
     def _cut(self, scores: Any, size: int, parts: int = 2) -> Longs:
-        return linkage.cut(np.asarray(scores, np.float32), size, parts, self.study.setup.seed)
+        return pair_scores.cut(np.asarray(scores, np.float32), size, parts, self.study.setup.seed)
 
 
 def error(cluster: Longs, real: npt.NDArray[np.bool_]) -> float:
     """Give the mean of both errors over pairs."""
-    return float(np.mean(privacy.structure(cluster, real)))
+    return float(np.mean(scoring_covers.structure(cluster, real)))
 
 
-def told(rows: pl.DataFrame, found: Separated, seed: int, relative: bool = True) -> dict[str, Any]:
+def told(rows: pl.DataFrame, found: ClusteredTrace, seed: int, relative: bool = True) -> dict[str, Any]:
     """Give the privacy numbers of one person, as the attack `link-learned` does."""
     release = rows.drop(*TOLD[1:], "fake")
     truth = rows.select(*TOLD, "fake")
-    scored = separation.score(
-        Separation((found,), seed, relative), release, Answers.of(release, truth), set(release["user"])
+    scored = scoring_covers.score(
+        TraceClusters((found,), seed, relative), release, Truth.of(release, truth), set(release["user"])
     )
     left = scored.privacy
     assert left is not None
@@ -285,9 +286,9 @@ def told(rows: pl.DataFrame, found: Separated, seed: int, relative: bool = True)
     }
 
 
-def share_with_topic(log: pl.DataFrame, background: Background) -> float:
+def share_with_topic(log: pl.DataFrame, background: TermFrequencies) -> float:
     """Give the share of searches for which a category was found."""
-    found = events.read(log, background).categories.paths.sizes
+    found = features.read(log, background).categories.paths.sizes
     return float(np.mean(found > 0))
 
 

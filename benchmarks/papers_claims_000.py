@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.paper_000_figures import SHOWN_K, THREE, Results
 from benchmarks.paper_000_page import PAPER_CATEGORIES, RELEASE_ONLY, interval, load, percent
+from benchmarks.paper_000_statistics import kolmogorov_smirnov
 from benchmarks.papers_rules import (
     Claim,
     Paper,
@@ -21,7 +22,6 @@ from benchmarks.papers_rules import (
     of_their_data,
     similar,
 )
-from querycloak.measures import kolmogorov_smirnov
 
 COMMAND, CLASSIFYING = "python -m benchmarks.paper_000", "python -m benchmarks.paper_003"
 claim = partial(Claim, command=COMMAND)

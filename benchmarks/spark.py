@@ -64,10 +64,10 @@ def scaled(base: Path, scale: int, folder: Path, skewed: bool = False) -> Path:
 def run_local(log: Path, method: str) -> dict[str, Any]:
     """Protect with the local engine, without its audit: Spark's DataFrames have none either."""
     from querycloak import io
-    from querycloak.dictionary import Texts
+    from querycloak.dictionary import Dictionaries
     from querycloak.engines import local
     from querycloak.engines.pipeline import Pipeline, parse_stages
-    from querycloak.engines.replay import Spool
+    from querycloak.engines.time_order import Spool
 
     parts: dict[str, float] = {}
     began = time.perf_counter()
@@ -80,7 +80,7 @@ def run_local(log: Path, method: str) -> dict[str, Any]:
     stages = parse_stages([method], SETTINGS[method])
     local.warm_up(stages)
     lap("start")
-    pipeline, released = Pipeline(stages, bytes(32), Texts()), 0
+    pipeline, released = Pipeline(stages, bytes(32), Dictionaries()), 0
     spool = Spool(log.parent, bytes(32))
     layout = None
     for piece in io.pieces(str(log), rows=1_000_000):

@@ -184,7 +184,7 @@ Use a deeper level, or `cohort` with more shards, on larger clusters.
 | `microagg-*` | 4 bytes a pair of people: 400 MB for 10,000; above that in blocks or by candidates |
 | `graph-suppress`, `threshold-dp`, `swap` with `guard` | the log in memory: 0.7 GB a million records |
 | `dp-histogram` of the whole log, `z-anonymity` with categories | the same |
-| `km`, local form | 367,803 people were [run](../papers/paper-001.md); more: [Spark](../how-to/spark.md) |
+| `km` without `window` | 367,803 people were [run](../papers/paper-001.md) |
 
 `protect` holds numbers of release and original for its audit, with either engine: at 5 million records its
 peak was 3.3 GB, 2.2 GB before the audit (`python -m benchmarks.live`).

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from querycloak import generate, protect
-from querycloak.kernels import noise
+from querycloak.methods import dp_counts
 
 
 def measure(users: int = 20_000, draws: int = 1_000_000) -> dict[str, Any]:
     """Protect a made-up log, then draw noise alone."""
     log = generate(users=users, seed=7)
-    noise.require()
+    dp_counts.require_opendp()
     report = protect(log, "threshold-dp").report
     begin = time.perf_counter()
-    noise.add_laplace(np.zeros(draws, np.int64), 10.0)
+    dp_counts.add_laplace(np.zeros(draws, np.int64), 10.0)
     seconds = time.perf_counter() - begin
     return {
         "records": len(log),

@@ -11,10 +11,10 @@ from typing import Any
 
 import polars as pl
 
-from querycloak.dictionary import Texts
+from querycloak.dictionary import Dictionaries
 from querycloak.engines import local
 from querycloak.engines.pipeline import Pipeline, parse_stages
-from querycloak.engines.replay import whole
+from querycloak.engines.time_order import whole
 from querycloak.log import Log
 from querycloak.testing.generator import generate
 
@@ -29,7 +29,9 @@ def ours(log: Log, generalise: bool) -> tuple[float, int]:
     stages, key = parse_stages(["z-anonymity"], settings), b"k" * 32
     for part in (log.with_frame(log.frame.head(1000)), log):
         begin = time.perf_counter()
-        released = sum(r.frame.height for r in local.run(Pipeline(stages, key, Texts()), whole(part, key)))
+        released = sum(
+            r.frame.height for r in local.run(Pipeline(stages, key, Dictionaries()), whole(part, key))
+        )
         seconds = time.perf_counter() - begin
     return seconds, released
 
