@@ -166,7 +166,7 @@ def test_rows_without_label_or_category_are_borne():
 
 def test_without_k_there_is_nothing_to_replay():
     blind = AttackerView(view(RELEASED).release, {})
-    with pytest.raises(NotApplicable, match="states no k"):
+    with pytest.raises(NotApplicable, match="neither k nor a bound"):
         LinkRandom(LinkRandom.Settings()).guess(blind)
     assert LinkRandom(LinkRandom.Settings(k=2)).guess(blind).details["attacker_level"] == 1
 

@@ -64,7 +64,7 @@ def test_no_row_and_no_category_are_no_trouble():
 
 def test_a_release_that_states_no_k_needs_one():
     frame, silent = table(["a", "b"], ["x", "y"]), {"methods": [{"method": "rules", "settings": {}}]}
-    with pytest.raises(NotApplicable, match="no k"):
+    with pytest.raises(NotApplicable, match="neither k nor a bound"):
         guess("link-window", frame, silent)
     assert guess("link-window", frame, silent, k=3).guess.to_list() == ["a", "b"]
 
