@@ -160,7 +160,7 @@ def linkage(findings: Iterable[Finding], knows: Knowledge) -> Linkage | None:
     return Linkage(
         max(one.success or 0.0 for one in counted),
         max(one.low or 0.0 for one in counted),
-        strongest.low or 0.0,
+        strongest.high or 0.0,
         strongest.attack,
         strongest.unit,
     )
