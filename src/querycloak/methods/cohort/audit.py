@@ -16,12 +16,14 @@ from querycloak.guarantee import Audit, NotCheckable
 #: Chance that any of the three tests of uniformity alarms although all is well.
 FALSE_ALARM: Final = 1e-6
 _TAIL: Final = FALSE_ALARM / 6  # three tests, two sides each
-#: Up to this variance tails are exact or bounded. Above, sums are so nearly normal that the tail beyond
+#: Up to this variance tails are exact or bounded. Above, hits are so nearly normal that the tail beyond
 #: `_Z` deviations is below `_TAIL` even if it is 1.6 times that of the normal distribution.
 _LARGE: Final = 10_000.0
 _Z: Final = 5.2
 #: Exponents at which the tail of a number of pairs is bounded: every one gives a bound.
 _EXPONENTS: Final = np.concatenate([-np.geomspace(20, 1e-3, 60), np.geomspace(1e-3, 20, 120)])
+#: The same for large parts, in units of the largest weight of a chi-square, which exists below one half.
+_SCALED: Final = np.concatenate([-np.geomspace(1e3, 1e-7, 400), np.geomspace(1e-7, 0.4999, 400)])
 #: A cohort's number in the truth counts its generations in multiples of this: members change by erasures.
 GENERATIONS = 1 << 32
 
@@ -108,19 +110,35 @@ def unlikely_pairs(pairs: int, blocks: pl.DataFrame) -> bool:
 
     `blocks` has the number `n` of records whose labels are compared with each other and the number `members`
     of labels. The numbers of records of each label are negatively associated, so the moment-generating
-    function of the pairs is at most a product over labels; Chernoff's inequality then bounds the tails.
+    function of the pairs is at most a product over labels; Chernoff's inequality then bounds the tails. In
+    large parts the pairs of a block are distributed as a chi-square with `members - 1` degrees of freedom
+    times a weight: with few members that is far from normal, however many records there are.
     """
     n, m = (blocks[name].cast(pl.Float64).to_numpy() for name in ("n", "members"))
     mean, variance = float((n * (n - 1) / 2 / m).sum()), float((n * (n - 1) / 2 / m * (1 - 1 / m)).sum())
+    alike = blocks.group_by("n", "members").len().sort("n", "members")
     if variance > _LARGE:
-        return abs(pairs - mean) > _Z * math.sqrt(variance)
+        return _log_tail_of_large(pairs - mean, alike) < math.log(_TAIL)
     chosen = _EXPONENTS[_EXPONENTS > 0] if pairs > mean else _EXPONENTS[_EXPONENTS < 0]
     bound = -chosen * pairs
-    for size, members, count in blocks.group_by("n", "members").len().iter_rows():
+    for size, members, count in alike.iter_rows():
         own = np.arange(size + 1)
         moments = chosen[:, None] * (own * (own - 1) / 2) + _log_binomial(0, size, size, 1 / members)
         bound += count * members * np.logaddexp.reduce(moments, axis=1)
     return bool(bound.min() < math.log(_TAIL))
+
+
+def _log_tail_of_large(deviation: float, blocks: pl.DataFrame) -> float:
+    """Bound the chance of a deviation from the expected pairs by Chernoff's inequality; return its logarithm.
+
+    Each block counts as a weighted chi-square with the mean and the variance of its pairs.
+    """
+    n, m, count = (blocks[name].cast(pl.Float64).to_numpy() for name in ("n", "members", "len"))
+    weights, freedom = np.sqrt(n * (n - 1)) / (2 * m), count * (m - 1)
+    chosen = _SCALED[_SCALED > 0] if deviation > 0 else _SCALED[_SCALED < 0]
+    scaled = np.outer(chosen, weights / weights.max())
+    moments = -(np.log1p(-2 * scaled) / 2 + scaled) @ freedom
+    return float((moments - chosen / weights.max() * deviation).min())
 
 
 def _own_label(evidence: Evidence) -> str:

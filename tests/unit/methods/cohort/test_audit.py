@@ -60,6 +60,30 @@ def test_equal_labels_alarm_as_seldom_as_stated(members, searches):
     assert alarm <= Fraction(FALSE_ALARM) / 3
 
 
+@pytest.mark.parametrize("searches", [300, 1_000, 5_000])
+def test_equal_labels_of_two_members_alarm_as_seldom_as_stated(searches):
+    """Pairs of two members vary as a chi-square: a normal quantile alarmed 4e-3 of the time."""
+    blocks = pl.DataFrame({"n": [searches], "members": [2]})
+    alarm = sum(
+        math.comb(searches, own)
+        for own in range(searches + 1)
+        if unlikely_pairs(math.comb(own, 2) + math.comb(searches - own, 2), blocks)
+    )
+    assert 0 < Fraction(alarm, 2**searches) <= Fraction(FALSE_ALARM) / 3
+
+
+@pytest.mark.parametrize(("members", "searches", "cohorts"), [(5, 1_000, 1), (3, 2_000, 4), (20, 2_000, 50)])
+def test_equal_labels_of_large_cohorts_alarm_seldom(members, searches, cohorts):
+    """Ten thousand fair draws with a fixed seed: an alarm has a chance of 0.3 % at the stated rate."""
+    rng = np.random.default_rng(5)
+    blocks = pl.DataFrame({"n": [searches] * cohorts, "members": [members] * cohorts})
+    drawn = rng.multinomial(searches, [1 / members] * members, (10_000, cohorts))
+    pairs = (drawn * (drawn - 1) // 2).sum(axis=(1, 2))
+    assert not any(unlikely_pairs(int(one), blocks) for one in (pairs.min(), pairs.max()))
+    half = rng.multinomial(searches, [1 / (members // 2)] * (members // 2), cohorts)
+    assert unlikely_pairs(int((half * (half - 1) // 2).sum()), blocks)
+
+
 def test_cohorts_of_several_sizes_are_counted_together():
     chances = [(1 / 3, 4), (1 / 5, 3)]
     alarm = 0.0
@@ -88,3 +112,7 @@ def test_labels_that_favour_somebody_are_found():
 def test_large_parts_are_tested_too():
     assert unlikely_hits(101_700, [(0.1, 1_000_000)])
     assert not unlikely_hits(101_000, [(0.1, 1_000_000)])
+    blocks = pl.DataFrame({"n": [2_000] * 50, "members": [20] * 50})
+    mean, deviation = 50 * 1_999_000 / 20, math.sqrt(50 * 1_999_000 / 20 * 0.95)
+    assert unlikely_pairs(int(mean - 6.5 * deviation), blocks), "labels dealt more evenly than by chance"
+    assert not unlikely_pairs(int(mean - 4.5 * deviation), blocks)
