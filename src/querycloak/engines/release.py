@@ -200,11 +200,12 @@ def make_release(job: ReleaseJob, engine: Engine | None = None) -> Release:
         clock.lap("audit")
         for part, facts in zip(audited.methods, outcome.facts, strict=True):
             part["facts"] |= facts
+        if state is not None and not job.dry_run:
+            # Before the ledger: a release that is entered there without its state would block the source.
+            state.save(job.stages, outcome.stored)
         report.certificate = _certify(job, plan, writer, audited)
         content = None
         if not job.dry_run:
-            if state is not None:  # first: what was spent must be known even if the rest fails
-                state.save(job.stages, outcome.stored)
             content = _publish(job, report, writer, source, truth)
         clock.lap("publish")
     report.seconds = clock.seconds

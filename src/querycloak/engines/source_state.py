@@ -137,8 +137,9 @@ class SourceFiles:
             table.write_parquet(buffer)
             settings = stage.settings.as_dict()
             fixed = {name: settings[name] for name in kept.fixed_settings}
-            write_private(self._path(kept), buffer.getvalue())
+            # The settings first: a table without them cannot be read.
             write_private(self._path(kept).with_suffix(".json"), json.dumps(fixed).encode())
+            write_private(self._path(kept), buffer.getvalue())
 
     def note(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Enter a release into the ledger, and the source into the list of those ever released here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 
 import polars as pl
@@ -12,8 +13,10 @@ import querycloak as qc
 from querycloak.cli import main
 from querycloak.engines.pipeline import parse_stages
 from querycloak.engines.release import ReleaseJob, make_release
+from querycloak.engines.source_state import SourceFiles
 from querycloak.errors import Refused, UnknownName, UsageError
-from querycloak.keys import Secret
+from querycloak.keys import Secret, write_private
+from querycloak.ledger import Ledger
 from querycloak.methods.rules import Rules
 from querycloak.registry import METHODS
 from tests.support.logs import made_up
@@ -151,6 +154,47 @@ def test_two_releases_of_a_source_at_one_moment_do_not_get_the_same_number(log, 
     go_on.set()
     first.join()
     assert make_release(job()).report.earlier_releases == 1
+
+
+def test_the_number_of_earlier_releases_is_read_under_the_lock(tmp_path, monkeypatch):
+    take = SourceFiles._take_lock
+
+    def another_first(self):
+        Ledger(tmp_path).append({"source": "web", "methods": []})
+        return take(self)
+
+    monkeypatch.setattr(SourceFiles, "_take_lock", another_first)
+    assert len(SourceFiles("web", tmp_path).earlier) == 1
+
+
+@pytest.mark.parametrize("written", [0, 1])
+def test_a_source_stays_usable_when_its_state_could_not_be_written(log, tmp_path, monkeypatch, written):
+    """The disk is full for the settings (0) or for the table (1) of the first release."""
+    calls = iter([None] * written)
+
+    def full(path, data):
+        if next(calls, "full") == "full":
+            raise OSError(errno.ENOSPC, "no space left on device")
+        write_private(path, data)
+
+    def release():
+        stages = parse_stages(["cohort"], {"k": 2})
+        return make_release(ReleaseJob(log, None, stages, source="web", state=tmp_path / "state", seed=1))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("querycloak.engines.source_state.write_private", full)
+        with pytest.raises(OSError, match="no space"):
+            release()
+    assert release().report.earlier_releases == 0
+    assert release().report.earlier_releases == 1
+
+
+def test_a_filtered_log_keeps_its_count_of_skipped_rows(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("user,query\na,x\n,y\n,z\nb,x\n,w\n")
+    log = qc.read(path)
+    release = qc.protect(log.with_frame(log.frame.filter(pl.col("user") == "a")), "rules")
+    assert release.report.skipped == {"no user": 3}
 
 
 # Secrets and messages
