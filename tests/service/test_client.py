@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -195,6 +196,14 @@ class _Moody(BaseHTTPRequestHandler):
 
     answers: list[tuple[int, dict[str, str], bytes]]
     keys: list[str]
+    waits: list[float]
+
+    def do_GET(self) -> None:
+        self.waits.append(float(parse_qs(urlsplit(self.path).query)["wait"][0]))
+        time.sleep(0.1)
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
@@ -215,7 +224,7 @@ class _Moody(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def moody() -> Iterator[tuple[type[_Moody], str]]:
-    kind = type("Moody", (_Moody,), {"answers": [], "keys": []})
+    kind = type("Moody", (_Moody,), {"answers": [], "keys": [], "waits": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -238,6 +247,13 @@ def test_what_is_lost_or_put_off_is_sent_again_with_the_same_key(moody: tuple[ty
     assert time.monotonic() - start > 1.2
     assert len(kind.keys) == 4
     assert len(set(kind.keys)) == 1
+
+
+def test_no_poll_waits_as_long_as_the_time_out(moody: tuple[type[_Moody], str]) -> None:
+    kind, address = moody
+    with Client(address, timeout=2) as client:
+        assert list(client.released(wait=1.5)) == []
+    assert 0 < max(kind.waits) <= 1
 
 
 def test_patience_ends(moody: tuple[type[_Moody], str]) -> None:

@@ -115,7 +115,7 @@ def test_paths_are_cut_to_a_level():
     assert paths.depths(codes).tolist() == [3, 2, 1, 2, 0]
 
 
-def test_the_ledger_is_a_chain_that_nobody_can_cut(tmp_path):
+def test_the_ledger_is_a_chain_of_which_only_the_end_can_be_cut_off(tmp_path):
     ledger = Ledger(tmp_path / "state")
     first = ledger.append({"source": "web", "release": "a"})
     second = ledger.append({"source": "shop", "release": "b"})
@@ -123,6 +123,8 @@ def test_the_ledger_is_a_chain_that_nobody_can_cut(tmp_path):
     assert [entry["release"] for entry in ledger.of_source("web")] == ["a"]
     assert stat.S_IMODE(os.stat(ledger.path).st_mode) == 0o600
     text = ledger.path.read_text()
+    ledger.path.write_text(text.splitlines()[0] + "\n")
+    assert len(ledger.entries()) == 1
     ledger.path.write_text(text.replace('"a"', '"c"'))
     with pytest.raises(DataError, match="entry 1 does not fit"):
         ledger.entries()

@@ -75,7 +75,7 @@ def recommend_release(
     """Search methods and settings on a sample; return the release that keeps most within a limit."""
     from querycloak.compare.recommend import Goal, recommend
     from querycloak.report.comparison.answers import proposal
-    from querycloak.report.comparison.files import write_proposal
+    from querycloak.report.comparison.files import NO_PAGE, write_proposal
 
     found = recommend(
         log if isinstance(log, Log) else str(log),
@@ -86,8 +86,10 @@ def recommend_release(
         reading=ReadOptions(format, mapping or {}, strict=strict),
         progress=progress,
     )
-    folder = write_proposal(found, output).parent if output is not None else None
-    return Recommendation(found.as_dict(), list(proposal(found.as_dict())), bool(found.chosen), folder)
+    lines = list(proposal(found.as_dict()))
+    if output is not None and (missing := write_proposal(found, output)):
+        lines.append(f"warning: {NO_PAGE}: {missing}")
+    return Recommendation(found.as_dict(), lines, bool(found.chosen), output)
 
 
 def assess_release(release: Path, output: Path, **evidence: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io as std_io
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -272,13 +273,16 @@ def compare(
     """
     from querycloak.compare.presets import make_plan
     from querycloak.compare.run import compare
-    from querycloak.report.comparison.files import compare_files
+    from querycloak.report.comparison.files import NO_PAGE, compare_files
 
     asked: dict[str, Any] = {"methods": methods, "preset": preset, "attacks": attacks, "measures": measures}
     asked |= {"sample": sample, "repeats": repeats, "seconds": seconds, "seed": seed}
     shown = log if isinstance(log, Log) else str(log)
     if output is not None:
-        return compare_files(shown, Path(output), progress=progress, **asked).comparison
+        written = compare_files(shown, Path(output), progress=progress, **asked)
+        if written.missing:
+            warnings.warn(f"{NO_PAGE}: {written.missing}", stacklevel=2)
+        return written.comparison
     with tempfile.TemporaryDirectory() as folder:
         return compare(shown, make_plan(**asked), Path(folder), progress=progress)
 

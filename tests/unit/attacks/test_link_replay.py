@@ -152,8 +152,10 @@ def test_a_level_separates_categories():
     assert LinkRandom(LinkRandom.Settings(level=2)).guess(view(rows)).guess.to_list() == [None, None]
 
 
-def test_the_own_label_is_out_unless_cohort_made_it():
+def test_the_own_label_is_out_only_where_labels_are_always_those_of_others():
     rows = [("a", "q", "News")]
+    own = AttackerView(view(rows).release, {"methods": [{"method": "z-anonymity", "settings": {}}]})
+    assert LinkRandom(LinkRandom.Settings(k=2)).guess(own).guess.to_list() == ["a"]
     assert LinkRandom(LinkRandom.Settings()).guess(view(rows)).guess.to_list() == [None]
     assert LinkRandom(LinkRandom.Settings()).guess(view(rows, method="cohort")).guess.to_list() == ["a"]
     assert LinkRandom(LinkRandom.Settings(own="maybe")).guess(view(rows)).guess.to_list() == ["a"]

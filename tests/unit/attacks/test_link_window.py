@@ -90,3 +90,10 @@ def test_a_longer_reach_sees_further():
     frame = table(["x", "p", "q", "z", "z", "z"], list("abcdef"), category=["S"] * 6)
     near, far = (guess("link-window", frame, SWAP, k=5, reach=reach).guess[0] for reach in (1, 5))
     assert (near, far) == ("p", "z")
+
+
+def test_the_own_label_is_out_only_where_labels_are_always_those_of_others():
+    frame = table(["a", "b"], ["x", "y"])
+    own = {"methods": [{"method": "z-anonymity", "settings": {}}]}
+    assert guess("link-window", frame, own, k=2).guess.to_list() == ["a", "b"]
+    assert guess("link-window", frame, SWAP).guess.to_list() == ["b", "a"]

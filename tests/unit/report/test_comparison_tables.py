@@ -211,6 +211,23 @@ def test_without_the_extra_the_report_says_what_is_missing(monkeypatch, tmp_path
     assert "`report`" in missing
 
 
+@pytest.mark.parametrize("module", ["plotly.offline", "matplotlib.figure"])
+def test_every_way_to_a_report_warns_when_there_is_no_page(monkeypatch, tmp_path, module):
+    import querycloak as qc
+    from querycloak.api.commands import recommend_release
+    from querycloak.compare import recommend
+    from querycloak.report.comparison import files
+
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(files, "compare", lambda *about, **more: usual())
+    with pytest.warns(UserWarning, match="report.html was not written: .*`report`"):
+        qc.compare("log.tsv", "rules", output=tmp_path)
+    proposal = recommend.Proposal(recommend.Goal(0.5), None, usual(), None, None)
+    monkeypatch.setattr(recommend, "recommend", lambda *about, **more: proposal)
+    found = recommend_release("log.tsv", max_linkage=0.5, output=tmp_path)
+    assert found.lines[-1].startswith("warning: report.html was not written: ")
+
+
 @pytest.mark.report
 @pytest.mark.parametrize("attacker", ["any", "release", "knowing", "attack:link-pairs"])
 def test_the_static_chart_is_whole_and_escaped(attacker):

@@ -21,6 +21,8 @@ from querycloak.report import render
 from querycloak.report.comparison import answers, chart, view
 from querycloak.report.comparison.csv_export import csv_text
 
+#: What a warning says when an extra is missing.
+NO_PAGE: Final = "report.html was not written"
 TITLE: Final = "Which protection keeps what, and what can still be linked"
 #: The stops of the page's slider in percent, and the first one.
 STOPS: Final = (0.5, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
@@ -50,7 +52,7 @@ class ComparisonReport:
         """Return a summary in a few lines."""
         lines = [*answers.summary(self.comparison), ""]
         lines += [f"gate: {one['candidate']}: {one['why']}" for one in self.faults]
-        lines += [f"warning: report.html was not written: {self.missing}"] if self.missing else []
+        lines += [f"warning: {NO_PAGE}: {self.missing}"] if self.missing else []
         return [*lines, f"Done in {self.seconds:.0f} s. Look at {self.folder / self.written[0]}"]
 
 
@@ -95,13 +97,13 @@ def write_all(comparison: Comparison, folder: Path) -> tuple[list[str], str | No
     return list(texts), missing
 
 
-def write_proposal(proposal: Proposal, folder: Path) -> Path:
-    """Write the proposal as JSON, and the report of everything that was tried."""
+def write_proposal(proposal: Proposal, folder: Path) -> str | None:
+    """Write the proposal and the report of everything that was tried; return why there is no page."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_all(proposal.searched, folder)
-    path = folder / "proposal.json"
-    path.write_text(json.dumps(proposal.as_dict(), indent=1, ensure_ascii=False) + "\n", "utf-8")
-    return path
+    _, missing = write_all(proposal.searched, folder)
+    text = json.dumps(proposal.as_dict(), indent=1, ensure_ascii=False) + "\n"
+    (folder / "proposal.json").write_text(text, "utf-8")
+    return missing
 
 
 def markdown(comparison: Comparison) -> str:
