@@ -24,10 +24,10 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "src")]
 
 from querycloak.errors import MissingExtra  # noqa: E402
-from querycloak.topics.classify import CONFIDENT, HOW, Lexical, Linguistic  # noqa: E402
-from querycloak.topics.classify.index import LEXICON_DEPTH  # noqa: E402
-from querycloak.topics.taxonomy import Taxonomy, load  # noqa: E402
-from querycloak.topics.terms import Terms  # noqa: E402
+from querycloak.text.classify import CONFIDENT, HOW, Lexical, Linguistic  # noqa: E402
+from querycloak.text.classify.index import LEXICON_DEPTH  # noqa: E402
+from querycloak.text.taxonomy import Taxonomy, load  # noqa: E402
+from querycloak.text.terms import Terms  # noqa: E402
 
 LABELLED = HERE.parent / "tests" / "data" / "topics" / "labelled.csv"
 

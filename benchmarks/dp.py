@@ -14,8 +14,8 @@ import numpy as np
 
 from querycloak.dictionary import Dictionaries
 from querycloak.kernels import exponential_mechanism as concept_draws
-from querycloak.topics.concepts import Concepts, Space, concepts_of, space_of, topics_of
-from querycloak.topics.concepts.words import Ragged
+from querycloak.text.concepts import Concepts, Space, concepts_of, space_of, topics_of
+from querycloak.text.concepts.words import Ragged
 
 KEY = bytes(range(32))
 
@@ -110,7 +110,7 @@ def text_to_text(users: int) -> dict[str, Any]:
 
 _START = """
 import time; begin = time.perf_counter()
-from querycloak.topics.concepts import Mapper, concepts_of, space_of, topics_of
+from querycloak.text.concepts import Mapper, concepts_of, space_of, topics_of
 import polars as pl
 concepts = concepts_of(); Mapper(concepts).read(pl.Series(["lung cancer"]))
 space_of(concepts, topics_of(concepts), "sqc2").weights([(0, 1.0)])

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from querycloak.log import Log
-from querycloak.testing.generator import generate, marketing, pieces
-from querycloak.testing.generator.marketing import correlations, count_terms, with_revenue
-from querycloak.testing.generator.statistics import Statistics, describe
+from querycloak.synthetic import generate, marketing, pieces
+from querycloak.synthetic.marketing import correlations, count_terms, with_revenue
+from querycloak.synthetic.statistics import Statistics, describe
 
 SEED = 7
 #: At this many users the log has a little over a million lines.

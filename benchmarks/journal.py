@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from querycloak.errors import MissingExtra
-from querycloak.service.journal import Cipher, Journal
+from querycloak.service.wal import Cipher, Journal
 
 FRAME = 10_000
 #: Frames in one append, and how many appends are made of it.

@@ -27,7 +27,7 @@ from querycloak.engines.time_order import whole
 from querycloak.log import Batch, Log
 from querycloak.methods.cohort import kernel as cohort_kernel
 from querycloak.methods.swap import kernel as swap_kernel
-from querycloak.testing.generator import generate
+from querycloak.synthetic import generate
 
 KEY = b"k" * 32
 PIECE = 1 << 17

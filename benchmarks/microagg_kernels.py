@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 import querycloak as qc
-from querycloak import topics
+from querycloak import text
 from querycloak.kernels.threads import each
 from querycloak.methods.microaggregation import mdav, topic_groups
 from querycloak.methods.microaggregation.topic_groups import Counts, incidence
@@ -35,7 +35,7 @@ PEER = (1000, 2000, 5000)
 
 def entries(users: int, seed: int = 11) -> pl.DataFrame:
     """Make up users; give how often each one asked about each category, as numbers."""
-    tree = topics.load()
+    tree = text.load()
     frame = qc.classify(qc.generate(users=users, seed=seed)).frame.drop_nulls("category")
     nodes = pl.DataFrame({"category": tree.paths, "node": np.arange(tree.size)})
     counts = frame.join(nodes, on="category").group_by("user", "node").len("times")
@@ -46,7 +46,7 @@ def made(counts: pl.DataFrame) -> People:
     """Make users ready for distances."""
     user = counts["user"].to_numpy().astype(np.int64)
     start = np.searchsorted(user, np.arange(user.max(initial=-1) + 2))
-    return people(topics.load().parent, start, counts["node"].to_numpy(), counts["times"].to_numpy())
+    return people(text.load().parent, start, counts["node"].to_numpy(), counts["times"].to_numpy())
 
 
 def ranks(size: int) -> np.ndarray:
@@ -98,7 +98,7 @@ def grouped_in_blocks(ready: People, most: int = BLOCK) -> dict[str, Any]:
 
 def by_category(counts: pl.DataFrame) -> Counts:
     """Count each user's categories at all levels, as `microagg-topic` does."""
-    tree, user = topics.load(), counts["user"].to_numpy().astype(np.int64)
+    tree, user = text.load(), counts["user"].to_numpy().astype(np.int64)
     person, node = (np.repeat(column, counts["times"]) for column in (user, counts["node"].to_numpy()))
     return topic_groups.count_categories(person, node, tree, int(tree.depth.max()), int(user.max()) + 1)
 
@@ -122,7 +122,7 @@ def common_topics(ready: Counts, most: int) -> dict[str, Any]:
 
 def vectors_of(counts: pl.DataFrame) -> np.ndarray:
     """Give each user's shares of the level-1 topics."""
-    tree = topics.load()
+    tree = text.load()
     user, node = counts["user"].to_numpy().astype(np.int64), counts["node"].to_numpy()
     topic = tree.depth == 1
     table = np.zeros((int(user.max()) + 1, int(topic.sum())))

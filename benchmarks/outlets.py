@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from querycloak.errors import QueryCloakError
-from querycloak.service.outlets.file import FileSink
-from querycloak.service.outlets.profiles import open_store
-from querycloak.service.outlets.released import ReleasedLog
+from querycloak.service.sinks.file import FileSink
+from querycloak.service.sinks.profiles import open_store
+from querycloak.service.sinks.released import ReleasedLog
 
 BATCH = 5_000
 ROWS = 50_000  # of one transaction

@@ -33,7 +33,7 @@ from querycloak.kernels.siphash import key_words
 from querycloak.log import Batch, IntArray, Log
 from querycloak.measures.delay import release_rate_over_time
 from querycloak.measures.profiles import Records, Tree, loss_of_records
-from querycloak.testing.generator import generate
+from querycloak.synthetic import generate
 
 KS = (3, 5, 10, 30, 50, 90, 100, 190, 200)
 LEVELS = (1, 2, 3, 4, 6, 8, 11, 13)

@@ -26,8 +26,8 @@ from querycloak.methods.km import targets
 from querycloak.methods.km.audit import rare
 from querycloak.methods.km.deletion import HistoryTerms
 from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
-from querycloak.testing.generator import generate
-from querycloak.testing.generator.marketing import marketing
+from querycloak.synthetic import generate
+from querycloak.synthetic.marketing import marketing
 
 USERS, QUICK_USERS = 367_803, 40_000
 SEARCHES = 5  # of each user, about as many as in the paper's one day

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.paper_000_figures import Pen
 from benchmarks.paper_000_page import LARGEST_FIGURE, table
-from querycloak.testing.generator.marketing import NO_CLICKS
+from querycloak.synthetic.marketing import NO_CLICKS
 
 KS, MS = (2, 5, 10, 20, 40, 100), (2, 3)
 COLUMNS = ("distinct", "logsize", "users", "bid", "clicks", "impressions", "revenue")

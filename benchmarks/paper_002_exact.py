@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from benchmarks.paper_002_workload import Histories, Longs, World
 from querycloak.kernels.exponential_mechanism import shared
-from querycloak.topics.concepts import Space, Topics
+from querycloak.text.concepts import Space, Topics
 
 #: Of each draw. The first two are what ε = 1 and 10 leave to one of a hundred.
 DRAWS = (0.01, 0.1, 1.0, 5.0, 10.0, 15.0, 20.0, 30.0)

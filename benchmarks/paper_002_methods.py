@@ -15,7 +15,7 @@ from querycloak import accounting
 from querycloak.methods.dp_semantic import draws as grouping
 from querycloak.methods.dp_semantic.draws import drawn as replaced
 from querycloak.methods.shared.concepts import ConceptSlots
-from querycloak.topics.concepts import Space
+from querycloak.text.concepts import Space
 
 DELTA = 1e-6
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from querycloak.topics.concepts import (
+from querycloak.text.concepts import (
     PAPER_4,
     PAPER_19,
     Concepts,

@@ -63,7 +63,7 @@ def scaled(base: Path, scale: int, folder: Path, skewed: bool = False) -> Path:
 
 def run_local(log: Path, method: str) -> dict[str, Any]:
     """Protect with the local engine, without its audit: Spark's DataFrames have none either."""
-    from querycloak import io
+    from querycloak import formats
     from querycloak.dictionary import Dictionaries
     from querycloak.engines import local
     from querycloak.engines.pipeline import Pipeline, parse_stages
@@ -83,12 +83,12 @@ def run_local(log: Path, method: str) -> dict[str, Any]:
     pipeline, released = Pipeline(stages, bytes(32), Dictionaries()), 0
     spool = Spool(log.parent, bytes(32))
     layout = None
-    for piece in io.pieces(str(log), rows=1_000_000):
+    for piece in formats.pieces(str(log), rows=1_000_000):
         spool.add(piece.frame)
         layout = piece.layout
     lap("read and sort")
     out = log.with_name(f"local-{method}.parquet")
-    with io.Writer(str(out), io.layout_for(str(out), like=layout)) as writer:
+    with formats.Writer(str(out), formats.layout_for(str(out), like=layout)) as writer:
         for part in local.run(pipeline, spool.pieces(1_000_000)):
             lap("protect")
             writer.write(part.frame)
@@ -104,8 +104,8 @@ def run_local(log: Path, method: str) -> dict[str, Any]:
 def run_spark(log: Path, method: str, memory: str, steps: str) -> dict[str, Any]:
     """Protect on Spark into a Parquet file; where `steps` are asked for, then again up to each step."""
     from querycloak.engines.pipeline import parse_stages
-    from querycloak.engines.spark import batch
-    from querycloak.engines.spark.session import start
+    from querycloak.spark import batch
+    from querycloak.spark.session import start
 
     began = time.perf_counter()
     folder = tempfile.mkdtemp(dir=log.parent)
@@ -127,7 +127,7 @@ def run_spark(log: Path, method: str, memory: str, steps: str) -> dict[str, Any]
 
 def _steps(rows: Any, run: Any, whole: float) -> dict[str, float]:
     """Say what each step adds, by running the work up to it and throwing the result away."""
-    from querycloak.engines.spark import batch, order
+    from querycloak.spark import batch, order
 
     def timed(frame: Any) -> float:
         start = time.perf_counter()

@@ -15,10 +15,10 @@ from typing import Any
 import polars as pl
 
 import querycloak as qc
-from querycloak.engines.spark.lane import LaneRun
-from querycloak.engines.spark.packing import pack, put_in_lanes, unpack
-from querycloak.engines.spark.state import LEAST
-from querycloak.engines.spark.streaming import plan_of
+from querycloak.spark.lane import LaneRun
+from querycloak.spark.packing import pack, put_in_lanes, unpack
+from querycloak.spark.state import LEAST
+from querycloak.spark.streaming import plan_of
 
 #: Settings of each method, and how many micro-batches of how many records.
 SETTINGS: dict[str, dict[str, Any]] = {

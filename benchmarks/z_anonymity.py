@@ -16,7 +16,7 @@ from querycloak.engines import local
 from querycloak.engines.pipeline import Pipeline, parse_stages
 from querycloak.engines.time_order import whole
 from querycloak.log import Log
-from querycloak.testing.generator import generate
+from querycloak.synthetic import generate
 
 #: The peer gets the first so many records: it slows down as its window fills.
 PEER_RECORDS = 40_000

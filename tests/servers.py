@@ -60,7 +60,7 @@ def kafka(kafka_of_the_session: LocalKafka) -> LocalKafka:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark on two cores of this machine; starting it takes some 20 seconds."""
-    from querycloak.engines.spark.session import start
+    from querycloak.spark.session import start
 
     folder = tmp_path_factory.mktemp("spark")
     options = {

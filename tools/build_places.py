@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
-from querycloak.topics.terms import normalise  # noqa: E402
+from querycloak.text.terms import normalise  # noqa: E402
 from taxonomy import wordnet  # noqa: E402
 
 OUTPUT = HERE.parent / "src" / "querycloak" / "topics" / "data" / "places.csv"

@@ -20,8 +20,8 @@ import numpy.typing as npt
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
-from querycloak.topics import storage  # noqa: E402
-from querycloak.topics.terms import Terms  # noqa: E402
+from querycloak.text import storage  # noqa: E402
+from querycloak.text.terms import Terms  # noqa: E402
 from taxonomy import domains, placement, tree, wordnet, words  # noqa: E402
 
 Arrays = dict[str, npt.NDArray[np.generic]]

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
-from tests.service.pages import made_up
+from tests.integration.service.pages import made_up
 
 from querycloak.testing.live import LiveService
 from querycloak.testing.servers.chromium import launch_arguments

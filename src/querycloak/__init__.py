@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from querycloak._version import __version__
 
 if TYPE_CHECKING:
-    from querycloak import measures, topics
+    from querycloak import measures, text
     from querycloak.api import (
         Release,
         attack,
@@ -47,7 +47,7 @@ _VERBS = (
     "write",
 )
 _HOME = dict.fromkeys(_VERBS, "querycloak.api") | {"Log": "querycloak.log"}
-_ROOMS = ("measures", "topics", "testing", "errors", "spark")
+_ROOMS = ("measures", "text", "testing", "errors", "spark")
 
 __all__ = [
     "Log",
@@ -62,7 +62,7 @@ __all__ = [
     "protect",
     "read",
     "recommend",
-    "topics",
+    "text",
     "verify",
     "write",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from querycloak import certificate, io
+from querycloak import certificate, formats
 from querycloak.attacks.run import attack
 from querycloak.engines.classify import classify_file
 from querycloak.engines.pipeline import parse_stages
@@ -18,7 +18,7 @@ from querycloak.measures.base import LogPair
 from querycloak.measures.counts import ReleaseRate
 from querycloak.report.comparison.chart import svg
 from querycloak.report.comparison.files import ComparisonReport, compare_files
-from querycloak.testing.made_up import write_log
+from querycloak.synthetic.made_up import write_log
 
 Progress = Callable[[str, int, int | None], None]
 SEED: Final = 7
@@ -70,7 +70,7 @@ def _release(folder: Path, log: Path, name: str, progress: Progress) -> dict[str
     stages = parse_stages([name], {"k": str(K)})
     make_release(ReleaseJob(str(log), str(output), stages, truth=truth, seed=SEED))
     found = verify(VerifyJob(output, original=str(log), truth=truth))
-    before, after = io.read(str(log)).frame, io.read(str(output), required=()).frame
+    before, after = formats.read(str(log)).frame, formats.read(str(output), required=()).frame
     document = certificate.read(certificate.path_of(output))
     (finding,) = attack(after, document, before, read_truth(truth), ["link-repeat"])
     return {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.pages import SCREENSHOTS, TOO_PALE
+from tests.integration.service.pages import SCREENSHOTS, TOO_PALE
 from tests.unit.report.test_render import NASTY
 
 PHONE, WIDE = {"width": 360, "height": 740}, {"width": 1200, "height": 900}

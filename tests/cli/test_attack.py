@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from querycloak import certificate, io
+from querycloak import certificate, formats
 from querycloak.cli import main
 from querycloak.engines.release import truth_bytes
 from querycloak.keys import Secret
@@ -34,9 +34,9 @@ def run(tmp_path, monkeypatch):
 
 def write_release(made, log):
     """Write what `protect -m swap -o out.parquet --truth t.parquet` would, by the naive method."""
-    io.write(log, "log.parquet")
-    sha256 = io.write(made.release, "out.parquet")
-    layout = io.layout_for(
+    formats.write(log, "log.parquet")
+    sha256 = formats.write(made.release, "out.parquet")
+    layout = formats.layout_for(
         "out.parquet", columns=[name for name in made.release.columns if name != "released_row"]
     )
     part = made.certificate["methods"][0] | {

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from querycloak import io
+from querycloak import formats
 
 
 @pytest.fixture
@@ -45,11 +45,11 @@ def test_what_it_says_is_for_people(run):
 
 
 def test_a_log_s_people_and_friendships_from_a_file(run, log):
-    users = io.read(log).frame["user"].unique(maintain_order=True).to_list()
+    users = formats.read(log).frame["user"].unique(maintain_order=True).to_list()
     Path("edges.txt").write_text("".join(f"m{i} m{(i + step) % 60}\n" for i in range(60) for step in (1, 7)))
     found = simulated(run, "--log", log, "--edges", "edges.txt")
     assert found["users"] == len(users) == 60
-    assert found["queries"] == len(io.read(log).frame)
+    assert found["queries"] == len(formats.read(log).frame)
     assert set(found["position"]) == {"4"}
 
 
@@ -57,7 +57,7 @@ def test_what_the_engine_sees_can_be_attacked(run, log):
     simulated(run, "--log", log, "-o", "trace.tsv", "--truth", "t.parquet", "--colluding", 0.2)
     for name in ("trace.tsv", "t.parquet"):
         assert stat.S_IMODE(Path(name).stat().st_mode) == 0o600
-    seen, asked = io.read("trace.tsv").frame, io.read(log).frame
+    seen, asked = formats.read("trace.tsv").frame, formats.read(log).frame
     assert sorted(seen["query"].drop_nulls()) == sorted(asked["query"].drop_nulls())
     assert seen["time"].is_sorted()
     truth = pl.read_parquet("t.parquet")

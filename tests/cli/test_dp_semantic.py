@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from querycloak import io
-from querycloak.topics.concepts import Mapper, concepts_of
+from querycloak import formats
+from querycloak.text.concepts import Mapper, concepts_of
 
 ASKED = ("-m", "dp-semantic", "-s", "epsilon=5", "-s", "criterion=sqc2")
 
@@ -47,7 +47,7 @@ def change(column, value, place=5):
 
 def test_everyone_keeps_the_number_of_mapped_searches(run, log, released):
     """Acceptance 1."""
-    asked, shown = io.read(log).frame, io.read("out.tsv", required=()).frame
+    asked, shown = formats.read(log).frame, formats.read("out.tsv", required=()).frame
     mapped = Mapper(concepts_of()).read(asked["query"]).start
     some = asked.filter(pl.Series(mapped[1:] > mapped[:-1]))
     assert Counter(shown["user"]) == Counter(some["user"])
@@ -69,7 +69,7 @@ def test_the_certificate_states_scope_and_spending(run, released):
     assert part["facts"]["epsilon"] == part["facts"]["spent_by_anyone_at_most"] == 5.0
     assert any("no phrase of them is known" in line for line in part["facts"]["outside"])
     text = Path("out.tsv.certificate.json").read_text()
-    users = set(io.read("log.tsv").frame["user"])
+    users = set(formats.read("log.tsv").frame["user"])
     assert not users & {word.strip('",:') for word in text.split()}
 
 
@@ -118,7 +118,7 @@ def test_a_second_release_past_the_budget_is_refused(run, log):
     assert "released 0 of" in left_out.stderr
     assert "the person's budget is spent" in left_out.stderr
     for done in (first, second, third, left_out):
-        users = set(io.read(log).frame["user"])
+        users = set(formats.read(log).frame["user"])
         assert not users & set(done.stderr.replace(",", " ").split())
 
 

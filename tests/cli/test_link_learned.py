@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from querycloak import io
+from querycloak import formats
 from querycloak.cli import main
 from tests.unit.attacks.link_learned.traces import drawn
 
@@ -23,8 +23,8 @@ ARGUMENTS = (
 def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     trace = drawn(people=10, marked=True)
-    io.write(trace.release.drop("released_row"), "trace.tsv")
-    io.write(trace.original.drop("row"), "log.tsv")
+    formats.write(trace.release.drop("released_row"), "trace.tsv")
+    formats.write(trace.original.drop("row"), "log.tsv")
     trace.truth.write_parquet("t.parquet")
     return lambda *more: CliRunner().invoke(main, [*ARGUMENTS, *more])
 
@@ -56,14 +56,14 @@ def test_a_majority_has_no_relative_privacy(run):
 
 
 def test_landing_pages_are_read_where_a_trace_has_them(run):
-    trace = io.read("trace.tsv", required=()).frame
+    trace = formats.read("trace.tsv", required=()).frame
     marked = trace.with_columns(
         landing=pl.when(pl.col("rank").is_null()).then(pl.lit("a page")).otherwise(pl.lit("another page"))
     )
-    io.write(
+    formats.write(
         marked.drop("row"),
         "trace.parquet",
-        io.layout_for("trace.parquet", columns=marked.drop("row").columns),
+        formats.layout_for("trace.parquet", columns=marked.drop("row").columns),
     )
     arguments = ["trace.parquet" if part == "trace.tsv" else part for part in ARGUMENTS]
     result = CliRunner().invoke(main, [*arguments, "--json"])

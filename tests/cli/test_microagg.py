@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from querycloak import io
+from querycloak import formats
 from tests.cli.forging import broken, lines, write
 
 METHODS = ("microagg-semantic", "microagg-topic", "microagg-syntactic", "microagg-plain")
@@ -177,6 +177,6 @@ def test_attacks_find_one_in_k_or_say_that_there_is_nothing(run, log, protect, m
 def test_the_certificate_names_nobody(run, log, protect):
     protect("microagg-semantic", "-s", "labels=fresh")
     text = Path("out.tsv.certificate.json").read_text()
-    users = set(io.read(log).frame["user"])
+    users = set(formats.read(log).frame["user"])
     assert not users & {word.strip('",:') for word in text.split()}
     assert not users & {row[0] for row in lines()}

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from querycloak import io
+from querycloak import formats
 from querycloak.cli import main
 from querycloak.clients.obfuscation.settings import METHODS
 
@@ -33,7 +33,11 @@ def test_a_trace_and_its_truth(run, log, method):
     )
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout)
-    trace, asked, truth = io.read("trace.tsv").frame, io.read(log).frame, pl.read_parquet("t.parquet")
+    trace, asked, truth = (
+        formats.read("trace.tsv").frame,
+        formats.read(log).frame,
+        pl.read_parquet("t.parquet"),
+    )
     assert told["method"] == method
     assert told["records"] == trace.height == truth.height
     assert told["users"] == 30
@@ -65,8 +69,8 @@ def test_a_pool_lends_what_nobody_in_the_log_asked(run, log):
     done = run("obfuscate", log, "-m", "hybrid", "--pool", "pool.tsv", "-o", "trace.tsv",
                "--truth", "t.parquet", "--seed", 1)  # fmt: skip
     assert done.exit_code == 0, done.stderr
-    trace, truth = io.read("trace.tsv").frame, pl.read_parquet("t.parquet")
-    assert set(trace.filter(truth["fake"])["query"]) <= set(io.read("pool.tsv").frame["query"])
+    trace, truth = formats.read("trace.tsv").frame, pl.read_parquet("t.parquet")
+    assert set(trace.filter(truth["fake"])["query"]) <= set(formats.read("pool.tsv").frame["query"])
     assert done.stderr.endswith("fakes\n")
     assert run("obfuscate", log, "-m", "hybrid", "--pool", log, "-o", "again.tsv").exit_code == 3
 
@@ -75,7 +79,7 @@ def test_what_it_says(run, log):
     done = run(
         "obfuscate", log, "-m", "tmn", "-o", "trace.tsv", "--fakes", 2, "--timing", "burst", "--seed", 1
     )
-    searches = io.read(log).frame.unique(["user", "query", "time"]).height
+    searches = formats.read(log).frame.unique(["user", "query", "time"]).height
     assert done.stdout == ""
     assert done.stderr == f"covered {searches:,} searches of 30 users with {2 * searches:,} fakes\n"
     assert run("obfuscate", log, "-m", "tmn", "-o", "trace.tsv", "--quiet").stderr == ""
@@ -86,7 +90,7 @@ def test_other_formats(run, log, ending):
     assert run("obfuscate", log, "-m", "usr", "-o", f"t.{ending}", "--seed", 1).exit_code == 0
     assert run("obfuscate", log, "-m", "usr", "-o", "t.tsv", "--seed", 1).exit_code == 0
     same = ["user", "query", "time", "rank", "url"]
-    assert io.read(f"t.{ending}").frame.select(same).equals(io.read("t.tsv").frame.select(same))
+    assert formats.read(f"t.{ending}").frame.select(same).equals(formats.read("t.tsv").frame.select(same))
 
 
 def test_a_log_without_times(run):
@@ -94,7 +98,7 @@ def test_a_log_without_times(run):
     done = run("obfuscate", "log.csv", "-m", "shadow", "-o", "t.csv", "--seed", 1)
     assert done.exit_code == 0, done.stderr
     assert "no times" in done.stderr
-    assert io.read("t.csv").frame.height == 6
+    assert formats.read("t.csv").frame.height == 6
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from querycloak import io
+from querycloak import formats
 from querycloak.cli import main
 from querycloak.registry import MEASURES
 
@@ -22,7 +22,7 @@ def run(tmp_path, monkeypatch):
 
 @pytest.fixture
 def log(tmp_path, small_log):
-    io.write(small_log, tmp_path / "log.parquet")
+    formats.write(small_log, tmp_path / "log.parquet")
     return "log.parquet"
 
 
@@ -76,7 +76,7 @@ def test_quiet_says_nothing_and_json_prints_one_object(run, log):
 
 
 def test_a_release_can_go_to_standard_output(run, small_log, tmp_path):
-    io.write(small_log.drop("category"), tmp_path / "log.csv")
+    formats.write(small_log.drop("category"), tmp_path / "log.csv")
     done = run("protect", "log.csv", "-m", "frequent-only", "-s", "k=12")
     assert done.exit_code == 0
     assert done.stdout.count("\n") == 61
@@ -104,7 +104,7 @@ def _tamper(query: str) -> None:
 def _fix_up_the_hash() -> None:
     path = Path("out.parquet.certificate.json")
     certificate = json.loads(path.read_text())
-    certificate["release"]["sha256"] = io.sha256("out.parquet")
+    certificate["release"]["sha256"] = formats.sha256("out.parquet")
     path.write_text(json.dumps(certificate))
 
 

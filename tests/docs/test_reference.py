@@ -16,7 +16,7 @@ from querycloak import errors, measures
 from querycloak.api import describe_methods
 from querycloak.cli import COMMANDS
 from querycloak.cli import main as cli
-from querycloak.io import FORMATS, REASONS
+from querycloak.formats import FORMATS, REASONS
 from querycloak.registry import ATTACKS, MEASURES, METHODS
 from querycloak.service.settings import ServiceSettings
 from tests.docs.pages import ROOT

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
 
-from querycloak.topics import user_distance
+from querycloak.text import user_distance
 from tests.reference.naive_overlap import overlap
 
 History = Sequence[Hashable]

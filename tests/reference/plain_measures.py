@@ -114,7 +114,7 @@ def topic_loss(original: Sequence[str], released: Sequence[str], topics: str = "
     >>> topic_loss(["asthma", "tennis"], ["flu", "golf"], topics="paper-4")
     0.0
     """
-    from querycloak.topics.concepts import concepts_of, topics_of
+    from querycloak.text.concepts import concepts_of, topics_of
 
     known = topics_of(concepts_of(), topics)
     sides = [Counter(known.of[_concepts(queries)].tolist()) for queries in (original, released)]
@@ -131,7 +131,7 @@ def meaning_kept(original: Sequence[str], released: Sequence[str]) -> dict[str, 
     >>> {name: round(value, 3) for name, value in meaning_kept(["asthma", "cat"], ["flu", "cat"]).items()}
     {'similarity': 0.829, 'unchanged': 0.5}
     """
-    from querycloak.topics.concepts import concepts_of, space_of, topics_of
+    from querycloak.text.concepts import concepts_of, space_of, topics_of
 
     if len(original) != len(released):
         raise ValueError(f"the sequences must be equally long; got {len(original)} and {len(released)}")
@@ -164,7 +164,7 @@ def readability(original: Sequence[str], released: Sequence[str]) -> dict[str, f
 
 
 def _concepts(queries: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    from querycloak.topics.concepts import Mapper, concepts_of
+    from querycloak.text.concepts import Mapper, concepts_of
 
     return Mapper(concepts_of()).read(pl.Series(list(queries), dtype=pl.String)).concept
 
@@ -205,7 +205,7 @@ def partition_loss(
     """Give in percent how unlike the groups of alike users are before and after: IL of paper 003.
 
     The i-th released history belongs to the i-th original; a history is `{category path: count}`. Users
-    are clustered by `querycloak.topics.user_distance` with Ward's method, and the two partitions are compared
+    are clustered by `querycloak.text.user_distance` with Ward's method, and the two partitions are compared
     by `partition_distance`. Without `clusters`, their number is the one with the largest Calinski–Harabasz
     index in the original, among those of at least ten users each on average.
 

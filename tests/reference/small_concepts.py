@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from querycloak.kernels.exponential_mechanism import Weights, shared
-from querycloak.topics.concepts import Concepts, Space, Topics, space_of
-from querycloak.topics.graph import Ragged
+from querycloak.text.concepts import Concepts, Space, Topics, space_of
+from querycloak.text.graph import Ragged
 from tests.reference import naive_dp
 
 CRITERIA = ("sqc1", "sqc2", "none")

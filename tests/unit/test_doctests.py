@@ -14,7 +14,7 @@ MODULES = (
     "querycloak.measures.delay",
     "querycloak.measures.histories",
     "querycloak.measures.partitions",
-    "querycloak.topics.distance",
+    "querycloak.text.distance",
     "tests.reference.plain_measures",
 )
 

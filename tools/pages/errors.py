@@ -6,7 +6,7 @@ import inspect
 
 from pages.markdown import first_line, table
 from pages.markdown import page as put_together
-from querycloak import errors, io
+from querycloak import errors, formats
 
 #: What a reader can do about each error; a code without advice fails the generator.
 ADVICE = {
@@ -65,7 +65,7 @@ def page() -> str:
         (f"[`{k.code}`](#{k.code})", f"`{k.__name__}`", k.exit_status, k.http_status, first_line(k.__doc__))
         for k in kinds
     ]
-    reasons = [(f"`{reason}`", meaning) for reason, meaning in io.REASONS.items()]
+    reasons = [(f"`{reason}`", meaning) for reason, meaning in formats.REASONS.items()]
     return put_together(
         "# Errors and bad rows",
         "An error says what is wrong and where, then gives a hint. It never shows a query, a user or any "

@@ -125,7 +125,7 @@ def page() -> str:
         *(part for name in THINGS for part in thing(name)),
         *finding(),
         "## Rooms",
-        "`qc.measures`: functions of plain values, see [measures](measures.md). `qc.topics`: the taxonomy "
+        "`qc.measures`: functions of plain values, see [measures](measures.md). `qc.text`: the taxonomy "
         "and the classifiers. `qc.errors`: every exception, see [errors](errors.md). `qc.testing`: for "
         "authors of methods.",
         "## A client of the live service",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from querycloak.topics.terms import normalise
+from querycloak.text.terms import normalise
 from taxonomy.placement import STRONG, Placer
 from taxonomy.wordnet import WordNet
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from querycloak import certificate as certificates
-from querycloak import io
+from querycloak import formats
 from querycloak.attacks.finding import Finding, Findings
 from querycloak.compare.result import Comparison
 from querycloak.engines.local import Engine
@@ -23,7 +23,7 @@ from querycloak.engines.source import LogInput, Progress, ReadOptions, read_log,
 from querycloak.engines.verify import Verification, VerifyJob
 from querycloak.engines.verify import verify as verify_release
 from querycloak.errors import DataError, UsageError
-from querycloak.io import read, write
+from querycloak.formats import read, write
 from querycloak.keys import write_private
 from querycloak.log import COUNTS, Log
 from querycloak.measures.base import LogPair
@@ -54,17 +54,17 @@ __all__ = [
 
 def generate(users: int, seed: int = 0, **options: Any) -> Log:
     """Make up a log that behaves like AOL's of 2006; no real person's search is in it."""
-    from querycloak.testing.generator import generate as make
+    from querycloak.synthetic import generate as make
 
     return make(users, seed, **options)
 
 
 def classify(log: Log, classifier: str = "lexical", taxonomy: str | None = None, **options: Any) -> Log:
     """Return for each record a category, a path from general to specific, and a confidence."""
-    from querycloak import topics
+    from querycloak import text
 
-    tree = topics.load_taxonomy(taxonomy) if taxonomy else None
-    frame = topics.classify_log(log.frame, classifier=classifier, taxonomy=tree, **options)
+    tree = text.load_taxonomy(taxonomy) if taxonomy else None
+    frame = text.classify_log(log.frame, classifier=classifier, taxonomy=tree, **options)
     return log.with_frame(frame)
 
 
@@ -127,7 +127,7 @@ def protect(
 def _engine(name: str, master: str, conf: Mapping[str, str] | None) -> Engine | None:
     if name == "local":
         return None
-    from querycloak.engines.spark.release import SparkEngine
+    from querycloak.spark.release import SparkEngine
 
     return SparkEngine(master, conf)
 
@@ -181,8 +181,8 @@ def attack(
 
     def rebuilt(name: str, frame: pl.DataFrame) -> None:
         if write_log is not None:
-            like = io.Layout.from_dict(document["release"]["layout"]) if document else None
-            io.write(frame, write_log, io.layout_for(write_log, like=like), private=True)
+            like = formats.Layout.from_dict(document["release"]["layout"]) if document else None
+            formats.write(frame, write_log, formats.layout_for(write_log, like=like), private=True)
         if write_profiles is not None:
             write_private(Path(write_profiles), _profiles(frame, Path(write_profiles).suffix))
 
@@ -193,7 +193,7 @@ def attack(
 
 
 def _read_released(path: str, document: Mapping[str, Any]) -> Log:
-    return io.read(path, layout=io.Layout.from_dict(document["release"]["layout"]), required=())
+    return formats.read(path, layout=formats.Layout.from_dict(document["release"]["layout"]), required=())
 
 
 def _profiles(records: pl.DataFrame, suffix: str) -> bytes:
@@ -212,9 +212,9 @@ def _profiles(records: pl.DataFrame, suffix: str) -> bytes:
 def _read_trace(path: str, extra: frozenset[str]) -> Log:
     """Read a log that has no certificate, with the columns that attacks ask for, if it has them."""
     try:
-        return io.read(path, required=(), keep=sorted(extra))
+        return formats.read(path, required=(), keep=sorted(extra))
     except DataError:
-        return io.read(path, required=())
+        return formats.read(path, required=())
 
 
 def _check_one_attribution(attacks: Sequence[str]) -> None:
@@ -248,7 +248,7 @@ def _as_release(released: LogInput) -> Log:
     """Read a release; whether it is a table, its certificate states or else its columns show."""
     if isinstance(released, Log):
         return released
-    shown = io.read(released, required=())
+    shown = formats.read(released, required=())
     is_file = isinstance(released, str | Path)
     return replace(shown, table=is_file and _is_table(Path(str(released)), shown))
 
@@ -351,7 +351,7 @@ def own_history(
     Queries themselves are given only with `show`. `output` takes a page, .html or .md, of mode 0600.
     """
     from querycloak.engines.own import look
-    from querycloak.io.history import read_history
+    from querycloak.formats.history import read_history
     from querycloak.report import render
     from querycloak.report.own_history import page
 

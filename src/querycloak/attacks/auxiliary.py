@@ -252,7 +252,7 @@ class TrainingRelease(Request):
 
     def draw(self, case: Case) -> AuxiliaryData:
         """Protect a synthetic log as the certificate has it."""
-        from querycloak.testing.generator import generate
+        from querycloak.synthetic import generate
 
         if case.protect is None:
             raise NotApplicable("its methods cannot be run here on a training log")

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from querycloak import io
+from querycloak import formats
 from querycloak.attacks.finding import LINKING
 from querycloak.compare.decide import ranked
 from querycloak.compare.plan import Plan
@@ -161,7 +161,7 @@ class _TwoSamples:
             self.about = draw_sample(
                 log, path, sample=2 * sample, seed=seed, progress=progress, reading=reading
             )
-            whole = io.read(str(path))
+            whole = formats.read(str(path))
         finally:
             for left in place.glob("*people.parquet*"):
                 left.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from querycloak import io, topics
+from querycloak import formats, text
 from querycloak.engines.source import Progress, ReadOptions
 from querycloak.errors import DataError
 from querycloak.log import CANONICAL, Log, Skipped
@@ -59,7 +59,7 @@ def draw_sample(
     """
     about, options = LogSample(), reading or ReadOptions()
     how = options.as_dict()
-    pieces = [log] if isinstance(log, Log) else io.pieces(log, rows=_PIECE, **how)
+    pieces = [log] if isinstance(log, Log) else formats.pieces(log, rows=_PIECE, **how)
     drawing, skipped = _UserDraw(sample, seed), Skipped()
     for piece in pieces:
         drawing.add(piece.frame)
@@ -73,8 +73,8 @@ def draw_sample(
     frame = _with_categories(drawing.records(), about, progress)
     about.records, about.people = frame.height, frame["user"].n_unique()
     about.columns = [name for name in CANONICAL if name in frame.columns]
-    layout = io.layout_for(str(target)).adding(["category"])
-    io.write(frame.select(about.columns), str(target), layout, private=True)
+    layout = formats.layout_for(str(target)).adding(["category"])
+    formats.write(frame.select(about.columns), str(target), layout, private=True)
     about.fingerprint = hashlib.sha256(target.read_bytes()).hexdigest()
     return about
 
@@ -137,6 +137,6 @@ def _with_categories(frame: pl.DataFrame, about: LogSample, progress: Progress) 
     """Return the log with categories, which most methods and attacks need; classify it if it has none."""
     if "category" not in frame.columns or frame["category"].null_count() == frame.height:
         progress("classify", 0, None)
-        frame, about.categories = topics.classify_log(frame), "by `querycloak classify`"
+        frame, about.categories = text.classify_log(frame), "by `querycloak classify`"
     about.classified = round(1 - frame["category"].null_count() / frame.height, 4)
     return frame

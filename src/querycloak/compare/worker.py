@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from querycloak import io
+from querycloak import formats
 from querycloak.attacks.finding import Finding
 from querycloak.attacks.run import run_on
 from querycloak.compare.plan import Job
@@ -41,8 +41,8 @@ def _run(job: Job, log: Path, folder: Path) -> dict[str, Any]:
     stages = job.candidate.stages()
     report = make_release(ReleaseJob(str(log), str(output), stages, truth=truth, seed=job.seed)).report
     spent = {"protect": time.perf_counter() - started}
-    released = io.read(str(output), required=()).frame if not report.table else pl.DataFrame()
-    original, known = io.read(str(log)).frame, read_truth(truth)
+    released = formats.read(str(output), required=()).frame if not report.table else pl.DataFrame()
+    original, known = formats.read(str(log)).frame, read_truth(truth)
     attacked = original
     if job.candidate.sample and not report.table:
         part = draw_release_sample(job.candidate.sample, released, known, original["user"], job.seed)

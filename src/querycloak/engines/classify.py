@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from querycloak import io, topics
+from querycloak import formats, text
 from querycloak.engines.source import silent
 from querycloak.log import Skipped
 
@@ -28,20 +28,20 @@ def classify_file(
     progress: Callable[[str, int, int | None], None] = silent,
 ) -> dict[str, Any]:
     """Write a log with a category and a confidence for every record; say how many were answered."""
-    tree = topics.load_taxonomy(taxonomy) if taxonomy else None
-    chosen = topics.Remote(tree, url=classifier) if "://" in classifier else classifier
+    tree = text.load_taxonomy(taxonomy) if taxonomy else None
+    chosen = text.Remote(tree, url=classifier) if "://" in classifier else classifier
     skipped, records, answered, confident = Skipped(), 0, 0, 0
     writer: Any = None
     options: dict[str, Any] = {"format": format, "mapping": mapping, "keep": keep, "strict": strict}
     try:
-        for piece in io.pieces(log, rows=PIECE_ROWS, **options):
-            frame = topics.classify_log(piece.frame, classifier=chosen, taxonomy=tree)
-            writer = writer or io.Writer(output, _layout(output, piece.layout))
+        for piece in formats.pieces(log, rows=PIECE_ROWS, **options):
+            frame = text.classify_log(piece.frame, classifier=chosen, taxonomy=tree)
+            writer = writer or formats.Writer(output, _layout(output, piece.layout))
             writer.write(frame)
             skipped.merge(piece.skipped)
             records += frame.height
             answered += frame.height - frame["category"].null_count()
-            confident += frame.filter(pl.col("confidence") >= topics.CONFIDENT).height
+            confident += frame.filter(pl.col("confidence") >= text.CONFIDENT).height
             progress("classify", records, None)
         if writer is not None:
             writer.commit()
@@ -57,6 +57,6 @@ def classify_file(
     }
 
 
-def _layout(output: str, like: io.Layout) -> io.Layout:
+def _layout(output: str, like: formats.Layout) -> formats.Layout:
     """Add the two new columns behind the input's own."""
-    return io.layout_for(output, like=like).adding(["category", "confidence"])
+    return formats.layout_for(output, like=like).adding(["category", "confidence"])

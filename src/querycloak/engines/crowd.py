@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from querycloak import io
+from querycloak import formats
 from querycloak.clients.crowd import adversary, network, outcome, simulator
 from querycloak.clients.crowd.simulator import Behaviour, Trace
 from querycloak.dictionary import distinct
@@ -65,7 +65,7 @@ def study(what: Study, progress: Progress) -> dict[str, Any]:
 def _read(what: Study) -> Log:
     """Read a log in the order in which people searched: trust comes and goes with time."""
     assert what.log is not None
-    log = io.read(what.log, **what.reading)
+    log = formats.read(what.log, **what.reading)
     timed = "time" in log.frame.columns
     return log.with_frame(log.frame.sort("time", maintain_order=True)) if timed else log
 
@@ -124,9 +124,9 @@ def _write(what: Study, log: Log, trace: Trace) -> None:
         )
     emptied = {"url": pl.lit(None, pl.String), "rank": pl.lit(None, pl.Int64)}
     seen_log = frame.with_columns(**columns, **{n: e for n, e in emptied.items() if n in frame.columns})
-    layout = io.layout_for(what.output, like=log.layout)
+    layout = formats.layout_for(what.output, like=log.layout)
     if what.behaviour.colluding and layout.format in ("aol", "excite"):  # they have no more columns
-        layout = io.layout_for(what.output, format="tsv", columns=seen_log.columns)
+        layout = formats.layout_for(what.output, format="tsv", columns=seen_log.columns)
     truth = pl.DataFrame(
         {
             "released_row": np.arange(len(frame)),
@@ -139,4 +139,4 @@ def _write(what: Study, log: Log, trace: Trace) -> None:
         write_private(what.truth, truth_bytes(truth))
     except OSError:
         raise UsageError("the truth cannot be written there") from None
-    io.write(seen_log, what.output, layout.adding(seen_log.columns), private=True)
+    formats.write(seen_log, what.output, layout.adding(seen_log.columns), private=True)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from querycloak import io
+from querycloak import formats
 from querycloak.clients.obfuscation import lines, pool, trace
 from querycloak.clients.obfuscation.draws import Draws
 from querycloak.clients.obfuscation.evolving import Evolving
@@ -49,7 +49,7 @@ def obfuscate(request: Cover) -> dict[str, Any]:
     """Write everybody's trace with fakes in it and, for evaluation only, which rows are fakes."""
     if request.truth and request.truth.resolve() == Path(request.output).resolve():
         raise UsageError("the traces and the truth cannot be the same file")
-    log = io.read(request.log, format=request.format, mapping=request.mapping, keep=request.keep,
+    log = formats.read(request.log, format=request.format, mapping=request.mapping, keep=request.keep,
                   strict=request.strict)  # fmt: skip
     key = derive(Secret.choose(request.seed).value, "obfuscate", request.settings.method)
     searches = Searches.of(log.frame, _pool(request, log.frame))
@@ -61,9 +61,9 @@ def obfuscate(request: Cover) -> dict[str, Any]:
         "records": 0,
         "timed": searches.timed,
     }
-    layout = io.layout_for(request.output, like=log.layout, columns=log.frame.columns)
+    layout = formats.layout_for(request.output, like=log.layout, columns=log.frame.columns)
     told = []
-    with io.Writer(request.output, layout, private=True) as writer:
+    with formats.Writer(request.output, layout, private=True) as writer:
         for piece in trace.covered(searches, request.settings, key):
             writer.write(piece.trace)
             found["fakes"] += piece.fakes
@@ -85,8 +85,8 @@ def _pool(request: Cover, log: pl.DataFrame) -> pl.DataFrame | None:
     """Read whom to borrow from, where that is another log; it is read as the first one is."""
     if request.settings.pool is None:
         return None
-    found = io.read(request.settings.pool, format=request.format, mapping=request.mapping, keep=request.keep,
-                    strict=request.strict)  # fmt: skip
+    found = formats.read(request.settings.pool, format=request.format, mapping=request.mapping,
+                         keep=request.keep, strict=request.strict)  # fmt: skip
     return pool.fitted(found.frame, log)
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import polars as pl
 
-from querycloak import topics
+from querycloak import text
 from querycloak.errors import DataError, MissingExtra
-from querycloak.io.history import History
+from querycloak.formats.history import History
 from querycloak.measures import own_history as measure
 from querycloak.methods import rules
 
@@ -46,8 +46,8 @@ def look(history: History, crowd: pl.DataFrame, *, show: bool = False) -> Portra
     frame = history.frame
     if not frame.height:
         raise DataError("there is no search in this history", hint=_why_empty(history))
-    classified = topics.classify_log(frame)
-    others = topics.classify_log(crowd.select("user", "query"))
+    classified = text.classify_log(frame)
+    others = text.classify_log(crowd.select("user", "query"))
     behind: dict[str, dict[str, list[str]]] = {}
     habits, habit_texts = _habits(frame["query"])
     personal, personal_texts = _personal(frame["query"])
@@ -74,7 +74,7 @@ def _why_empty(history: History) -> str:
 
 
 def _sure(classified: pl.DataFrame) -> pl.DataFrame:
-    return classified.filter(pl.col("category").is_not_null() & (pl.col("confidence") >= topics.CONFIDENT))
+    return classified.filter(pl.col("category").is_not_null() & (pl.col("confidence") >= text.CONFIDENT))
 
 
 def _time(times: pl.Series) -> dict[str, Any] | None:

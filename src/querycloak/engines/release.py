@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from querycloak import certificate, io, keys
+from querycloak import certificate, formats, keys
 from querycloak.audits.evidence import numbered
 from querycloak.dictionary import Dictionaries
 from querycloak.engines import audit as auditing
@@ -116,9 +116,9 @@ class Release:
         if self._content is None:
             raise UsageError("a release that was not written, or went to standard output, cannot be read")
         if not self.report.table:
-            return io.read(self._content, required=(), keep=self._keep)
-        layout = io.Layout.from_dict(self.certificate["release"]["layout"])
-        found = io.read(self._content, layout=layout, required=())
+            return formats.read(self._content, required=(), keep=self._keep)
+        layout = formats.Layout.from_dict(self.certificate["release"]["layout"])
+        found = formats.read(self._content, layout=layout, required=())
         absent = [
             pl.lit(None, pl.String).alias(name) for name in layout.columns if name not in found.frame.columns
         ]
@@ -147,8 +147,8 @@ class Release:
     def write(self, path: str | Path) -> None:
         """Write the released log and, beside it, an unsigned certificate with the hash of these bytes."""
         columns = [name for name in self.log.frame.columns if name != "row"]
-        layout = io.layout_for(path, like=self.log.layout, columns=columns)
-        sha256 = io.write(self.log, path, layout)
+        layout = formats.layout_for(path, like=self.log.layout, columns=columns)
+        sha256 = formats.write(self.log, path, layout)
         document = {name: part for name, part in self.certificate.items() if name != "signature"}
         document["release"] = document["release"] | {"sha256": sha256, "layout": layout.as_dict()}
         certificate.path_of(Path(path)).write_bytes(certificate.to_bytes(document))
@@ -276,7 +276,7 @@ def _check_targets(job: ReleaseJob) -> None:
 
 
 def _certify(
-    job: ReleaseJob, plan: _Plan, writer: io.Writer, audited: AuditResult
+    job: ReleaseJob, plan: _Plan, writer: formats.Writer, audited: AuditResult
 ) -> certificate.Certificate:
     """Return the certificate, after the release has been entered into the ledger."""
     release: dict[str, Any] = {
@@ -310,7 +310,7 @@ def _enter(plan: _Plan, job: ReleaseJob, sha256: str) -> dict[str, Any]:
 
 def _run(
     job: ReleaseJob, source: LogSource, engine: Engine, task: Task, cleanup: ExitStack, clock: _Clock
-) -> tuple[io.Writer, pl.DataFrame, int, Outcome]:
+) -> tuple[formats.Writer, pl.DataFrame, int, Outcome]:
     """Protect piece by piece into a file without its final name; also return truth and number of rows."""
     writer, truths, released = None, [], 0
     for part in engine.run(source, task):
@@ -319,16 +319,16 @@ def _run(
         if task.pipeline.table:
             continue
         if writer is None:
-            layout = io.layout_for(job.output or IN_MEMORY, like=source.layout)
-            writer = cleanup.enter_context(io.Writer(job.output, layout))
+            layout = formats.layout_for(job.output or IN_MEMORY, like=source.layout)
+            writer = cleanup.enter_context(formats.Writer(job.output, layout))
         writer.write(part.frame)
         released += part.frame.height
         job.progress("protect", released, None)
         clock.lap("write")
     outcome = engine.outcome()
     if outcome.counts is not None:
-        layout = io.table_layout(job.output or IN_MEMORY, outcome.counts.columns, like=source.layout)
-        writer = cleanup.enter_context(io.Writer(job.output, layout))
+        layout = formats.table_layout(job.output or IN_MEMORY, outcome.counts.columns, like=source.layout)
+        writer = cleanup.enter_context(formats.Writer(job.output, layout))
         writer.write(outcome.counts)
         released = outcome.counts.height
     assert writer is not None
@@ -350,7 +350,7 @@ def _count(report: Report, source: LogSource, outcome: Outcome, released: int) -
 
 
 def _audited(
-    job: ReleaseJob, writer: io.Writer, source: LogSource, truth: pl.DataFrame, released: int
+    job: ReleaseJob, writer: formats.Writer, source: LogSource, truth: pl.DataFrame, released: int
 ) -> AuditResult:
     """Audit the bytes that would be published. Raise BrokenPromise if a guarantee fails."""
     job.progress("audit", 0, None)
@@ -364,7 +364,7 @@ def _audited(
     return audited
 
 
-def _numbered_release(writer: io.Writer, rows: int) -> pl.DataFrame:
+def _numbered_release(writer: formats.Writer, rows: int) -> pl.DataFrame:
     """Read the release piece by piece and keep the numbers that audits compare."""
     parts = [numbered(piece.lazy()).collect() for piece in _pieces(writer, ("user", "query"))]
     if sum(part.height for part in parts) != rows:
@@ -372,13 +372,13 @@ def _numbered_release(writer: io.Writer, rows: int) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _written(writer: io.Writer) -> pl.DataFrame:
+def _written(writer: formats.Writer) -> pl.DataFrame:
     return pl.concat(_pieces(writer, (*CANONICAL, *COUNTS[-1:])))
 
 
-def _pieces(writer: io.Writer, names: tuple[str, ...]) -> Iterator[pl.DataFrame]:
+def _pieces(writer: formats.Writer, names: tuple[str, ...]) -> Iterator[pl.DataFrame]:
     """Read columns of the very bytes that would be published."""
-    for piece in io.pieces(writer.unfinished, layout=writer.layout, required=()):
+    for piece in formats.pieces(writer.unfinished, layout=writer.layout, required=()):
         if piece.skipped.total:
             raise BrokenPromise("the release cannot be read back as it was written; nothing was published")
         frame = piece.frame.rename({"row": "released_row"})
@@ -386,7 +386,7 @@ def _pieces(writer: io.Writer, names: tuple[str, ...]) -> Iterator[pl.DataFrame]
 
 
 def _publish(
-    job: ReleaseJob, report: Report, writer: io.Writer, source: LogSource, truth: pl.DataFrame
+    job: ReleaseJob, report: Report, writer: formats.Writer, source: LogSource, truth: pl.DataFrame
 ) -> Path | bytes | None:
     """Write all files under their final names, the release last; return where the release can be read."""
     written = []

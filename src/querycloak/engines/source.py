@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from querycloak import io
+from querycloak import formats
 from querycloak.audits.evidence import numbered
 from querycloak.engines.pipeline import Stage
 from querycloak.engines.time_order import Spool, whole
@@ -50,7 +50,7 @@ class ReadOptions:
 
 def read_log(log: LogInput, options: ReadOptions, **more: Any) -> Log:
     """Return a log that is given as a path, a table or a `Log`; a `Log` keeps its row numbers."""
-    return _checked(log, options) if isinstance(log, Log) else io.read(log, **options.as_dict(), **more)
+    return _checked(log, options) if isinstance(log, Log) else formats.read(log, **options.as_dict(), **more)
 
 
 class LogSource:
@@ -97,7 +97,7 @@ class LogSource:
 
     def _read_pieces(self, rows: int, stages: Sequence[Stage]) -> Iterator[Log]:
         assert not isinstance(self._given, Log)
-        for piece in io.pieces(self._given, rows=rows, **self._options.as_dict()):
+        for piece in formats.pieces(self._given, rows=rows, **self._options.as_dict()):
             self._note(piece, stages)
             yield piece
             self._progress("read", self.rows_read, None)
@@ -155,7 +155,7 @@ def _checked(log: Log, options: ReadOptions) -> Log:
     named = {"row", *CANONICAL, *options.keep}
     others = tuple(name for name in log.frame.columns if name not in named)
     frame = log.frame.drop(others)
-    layout = io.frame_layout(log.frame, log.layout, options.keep)
+    layout = formats.frame_layout(log.frame, log.layout, options.keep)
     dropped = tuple(dict.fromkeys((*log.dropped_columns, *others)))
     return Log(frame, layout, log.skipped, frame.height + log.skipped.total, dropped)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from querycloak import certificate, io, keys
+from querycloak import certificate, formats, keys
 from querycloak.audits.evidence import Part
 from querycloak.dictionary import Dictionaries
 from querycloak.engines import audit as auditing
@@ -129,8 +129,8 @@ def _read_release(
 ) -> pl.LazyFrame | None:
     try:
         live = "stream" in document["release"]
-        layout = io.Layout.from_dict(document["release"]["layout"])
-        log = io.read(str(job.release), layout=layout, required=(), keep=_NUMBERS if live else ())
+        layout = formats.Layout.from_dict(document["release"]["layout"])
+        log = formats.read(str(job.release), layout=layout, required=(), keep=_NUMBERS if live else ())
     except QueryCloakError as error:
         result.add("integrity", "the release can be read", "broken", error.message)
         return None
@@ -170,7 +170,7 @@ def _check_stream(log: Log, document: certificate.Certificate, result: Verificat
 def _evidence(job: VerifyJob) -> tuple[pl.LazyFrame | None, pl.LazyFrame | None]:
     if job.original is None or job.truth is None:
         return None, None
-    original = io.read(job.original, format=job.format, mapping=job.mapping)
+    original = formats.read(job.original, format=job.format, mapping=job.mapping)
     return original.frame.lazy(), read_truth(job.truth).lazy()
 
 
@@ -225,15 +225,15 @@ def _made_again(job: VerifyJob, stages: list[Stage], key: bytes) -> Iterator[pl.
 
 def _difference(made: Iterator[pl.DataFrame], job: VerifyJob, document: dict[str, Any]) -> str:
     """Write what was made again as the release was written, read both, and compare every column."""
-    layout = io.Layout.from_dict(document["release"]["layout"])
+    layout = formats.Layout.from_dict(document["release"]["layout"])
     with tempfile.TemporaryDirectory() as folder:  # mode 0700
         path = Path(folder, job.release.name)
-        with io.Writer(path, layout, private=True) as writer:
+        with formats.Writer(path, layout, private=True) as writer:
             for frame in made:
                 writer.write(frame)
             writer.commit()
-        again = io.read(str(path), layout=layout, required=()).frame
-    shown = io.read(str(job.release), layout=layout, required=()).frame
+        again = formats.read(str(path), layout=layout, required=()).frame
+    shown = formats.read(str(job.release), layout=layout, required=()).frame
     if again.height != shown.height or again.columns != shown.columns:
         return f"the release has {shown.height:,} rows, and the secret makes {again.height:,}"
     other = pl.Series([False]).new_from_index(0, shown.height)

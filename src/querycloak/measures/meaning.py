@@ -23,7 +23,7 @@ class _Phrases:
     """The concepts of a column of queries, with the row that each is of."""
 
     def __init__(self, queries: pl.Series) -> None:
-        from querycloak.topics.concepts import Mapper, concepts_of
+        from querycloak.text.concepts import Mapper, concepts_of
 
         texts, number = distinct(queries)
         mapped = Mapper(concepts_of()).read(texts)
@@ -84,7 +84,7 @@ class TopicLoss(Measure):
 
     def __call__(self, pair: LogPair) -> dict[str, Any]:
         """Average over the people of the release."""
-        from querycloak.topics.concepts import concepts_of, topics_of
+        from querycloak.text.concepts import concepts_of, topics_of
 
         sides, found = _Sides(pair), {}
         for name, wanted in _TOPICS.items():
@@ -107,7 +107,7 @@ class MeaningKept(Measure):
 
     def __call__(self, pair: LogPair) -> dict[str, Any]:
         """Compare phrase by phrase; needs the truth to know which replaced which."""
-        from querycloak.topics.concepts import concepts_of, space_of, topics_of
+        from querycloak.text.concepts import concepts_of, space_of, topics_of
 
         if pair.truth is None:
             raise NotApplicable("needs the truth file")

@@ -321,7 +321,7 @@ def _tree(paths: Sequence[str]) -> tuple[IntArray, IntArray]:
 def _to_nearest(has: npt.NDArray[np.bool_], node: IntArray, depth: IntArray) -> FloatArray:
     """Return the distance of each path to the nearest that a person has; 1 where no level is shared.
 
-    Of the paths below one node the least deep is the nearest, see `querycloak.topics.distance`.
+    Of the paths below one node the least deep is the nearest, see `querycloak.text.distance`.
     """
     near = np.zeros(has.shape)
     least = np.full((has.shape[0], int(node.max(initial=-1)) + 1), np.inf)

@@ -6,7 +6,7 @@ from itertools import islice
 
 import polars as pl
 
-from querycloak import topics
+from querycloak import text
 
 #: How many queries are remembered, at most; when there are more, only the newer half of these is kept.
 REMEMBERED = 200_000
@@ -16,7 +16,7 @@ class Classifying:
     """Looks queries up in what it said before, and asks the classifier about the rest."""
 
     def __init__(self, classifier: str = "lexical", taxonomy: str | None = None) -> None:
-        self._taxonomy = topics.load_taxonomy(taxonomy) if taxonomy else None
+        self._taxonomy = text.load_taxonomy(taxonomy) if taxonomy else None
         self._classifier = classifier
         self._known: dict[str, str | None] = {}
 
@@ -42,7 +42,7 @@ class Classifying:
         if not fresh:
             return {}
         asked = pl.DataFrame({"row": range(len(fresh)), "user": "", "query": fresh})
-        answer = topics.classify_log(asked, classifier=self._classifier, taxonomy=self._taxonomy)
+        answer = text.classify_log(asked, classifier=self._classifier, taxonomy=self._taxonomy)
         learned = dict(zip(fresh, answer["category"].to_list(), strict=True))
         self._known |= learned
         if len(self._known) > REMEMBERED:

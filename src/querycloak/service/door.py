@@ -19,9 +19,9 @@ from querycloak.keys import derive
 from querycloak.service import entries
 from querycloak.service.entries import Entry, Kind
 from querycloak.service.intake import Parsed, cleaned, shortened
-from querycloak.service.journal import Journal
 from querycloak.service.pseudonyms import Pseudonyms
 from querycloak.service.tasks import Task
+from querycloak.service.wal import Journal
 
 T = TypeVar("T")
 #: Records that are made durable with one fsync, at most.

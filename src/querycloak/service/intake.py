@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 
 from querycloak.errors import DataError
-from querycloak.io import times
-from querycloak.io.clean import clean
-from querycloak.io.jsonl import as_text, bad_lines, checked, read_objects, refuse
-from querycloak.io.streams import Block
-from querycloak.io.table import Faults, Options, Table
+from querycloak.formats import times
+from querycloak.formats.clean import clean
+from querycloak.formats.jsonl import as_text, bad_lines, checked, read_objects, refuse
+from querycloak.formats.streams import Block
+from querycloak.formats.table import Faults, Options, Table
 from querycloak.kernels.order import heads
 from querycloak.log import IntArray
 from querycloak.service import quick

@@ -11,9 +11,9 @@ from querycloak._version import __version__
 from querycloak.engines import state_codec
 from querycloak.errors import DataError, Refused, UsageError
 from querycloak.keys import derive
-from querycloak.service.journal import Snapshots
 from querycloak.service.settings import Setup
 from querycloak.service.stream import Stream
+from querycloak.service.wal import Snapshots
 
 Keys = Sequence[tuple[bytes, int, bytes]]
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from querycloak.io import reasons
-from querycloak.io.times import TIME
+from querycloak.formats import reasons
+from querycloak.formats.times import TIME
 from querycloak.log import IntArray
 
 #: The one form of time that is read here, many of them joined by line ends.

@@ -21,20 +21,20 @@ from querycloak.service.classifying import Classifying
 from querycloak.service.door import Door, Request, RetryKeys
 from querycloak.service.entries import Entry
 from querycloak.service.intake import Parsed
-from querycloak.service.journal import Cipher, Journal, Snapshots
 from querycloak.service.kafka.address import parse as kafka_address
 from querycloak.service.kafka.feeder import KafkaFeeder
 from querycloak.service.kafka.outlet import KafkaOutlet
 from querycloak.service.keeping import Keeper
-from querycloak.service.outlets.file import FileSink
-from querycloak.service.outlets.profiles import open_store
-from querycloak.service.outlets.released import ReleasedLog
+from querycloak.service.monitor.watch import Watch
 from querycloak.service.pseudonyms import Pseudonyms
 from querycloak.service.settings import Setup
+from querycloak.service.sinks.file import FileSink
+from querycloak.service.sinks.profiles import open_store
+from querycloak.service.sinks.released import ReleasedLog
 from querycloak.service.sources.feeding import Feeder
 from querycloak.service.stream import Stream
 from querycloak.service.tally import Tally
-from querycloak.service.watch.watch import Watch
+from querycloak.service.wal import Cipher, Journal, Snapshots
 from querycloak.service.worker import Outlet, Worker
 
 #: How often the clock is looked at for what is due.

@@ -8,7 +8,7 @@ from typing import Final
 
 import polars as pl
 
-from querycloak.service.outlets.profiles import Profiles
+from querycloak.service.sinks.profiles import Profiles
 
 #: Records that are gathered before they are counted and written, and for how long at most.
 RECORDS: Final = 200_000

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from querycloak.errors import DataError
-from querycloak.io.jsonl import as_text, bad_lines
-from querycloak.io.layout import UBI, UBI_CATEGORY
-from querycloak.io.ubi import at_path, unwrap
+from querycloak.formats.jsonl import as_text, bad_lines
+from querycloak.formats.layout import UBI, UBI_CATEGORY
+from querycloak.formats.ubi import at_path, unwrap
 from querycloak.service.intake import Parsed, Record, objects
 from querycloak.service.joining import EVENTS
 from querycloak.service.pseudonyms import hashed

@@ -259,7 +259,7 @@ def test_results_of_other_code_or_another_installation_are_not_used(plan, monkey
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 @pytest.mark.parametrize("where", ["classification", "start of the pool", "run of the pool"])
 def test_the_log_is_gone_after_an_error_or_an_interrupt(log, plan, tmp_path, monkeypatch, error, where):
-    from querycloak import topics
+    from querycloak import text
 
     def fail(*about, **more):
         raise error
@@ -267,7 +267,7 @@ def test_the_log_is_gone_after_an_error_or_an_interrupt(log, plan, tmp_path, mon
     if where == "run of the pool":
         monkeypatch.setattr(WorkerPool, "run", fail)
     elif where == "classification":
-        monkeypatch.setattr(topics, "classify_log", fail)
+        monkeypatch.setattr(text, "classify_log", fail)
         log = qc.generate(users=20, seed=4)
     else:
         monkeypatch.setattr(WorkerPool, "__init__", fail)

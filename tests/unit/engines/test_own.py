@@ -10,7 +10,7 @@ import pytest
 
 from querycloak.engines import own
 from querycloak.errors import DataError, MissingExtra
-from querycloak.io.history import History
+from querycloak.formats.history import History
 from querycloak.log import Skipped
 from querycloak.report import render
 from querycloak.report.own_history import page

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import querycloak as qc
-from querycloak import io
+from querycloak import formats
 from querycloak.engines.pipeline import Pipeline, parse_stages
 from querycloak.engines.release import ReleaseJob, make_release
 from querycloak.errors import BrokenPromise, DataError, ParameterError, Refused, UnknownName, UsageError
@@ -22,7 +22,7 @@ from querycloak.registry import METHODS
 @pytest.fixture
 def log_file(tmp_path, small_log):
     path = tmp_path / "log.parquet"
-    io.write(small_log, path)
+    formats.write(small_log, path)
     return str(path)
 
 
@@ -63,7 +63,7 @@ def test_one_run_writes_release_certificate_private_part_and_truth(tmp_path, log
     assert known["released_after"].is_sorted()
     certificate = json.loads((tmp_path / "out.parquet.certificate.json").read_text())
     assert certificate["audit"] == "kept"
-    assert certificate["release"]["sha256"] == io.sha256(out)
+    assert certificate["release"]["sha256"] == formats.sha256(out)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_same_seed_gives_the_same_bytes_however_the_log_is_cut(tmp_path, log
     for number, piece_rows in enumerate([None, None, 5, 31]):
         out, truth = tmp_path / f"out{number}.parquet", tmp_path / f"t{number}.parquet"
         protect(_request(log_file, out, methods, truth=truth, seed=4, piece_rows=piece_rows))
-        frame, known = io.read(str(out), required=()).frame, pl.read_parquet(truth)
+        frame, known = formats.read(str(out), required=()).frame, pl.read_parquet(truth)
         written.append((frame.to_dicts(), known.to_dicts(), out.read_bytes() if piece_rows is None else b""))
     assert written[0][2] == written[1][2]
     assert all(each[:2] == written[0][:2] for each in written)
@@ -85,10 +85,10 @@ def test_a_file_sorted_by_user_gives_the_release_of_the_same_file_sorted_by_time
     outs = []
     for name, by in (("user", ["user", "time"]), ("time", ["time"])):
         path = tmp_path / f"{name}.parquet"
-        io.write(small_log.sort(by).drop("row"), path)
+        formats.write(small_log.sort(by).drop("row"), path)
         out = tmp_path / f"{name}-out.parquet"
         protect(_request(str(path), out, ["frequent-only"], {"k": "3"}, seed=1))
-        outs.append(io.read(str(out), required=()).frame.sort("time", "query").drop("row").to_dicts())
+        outs.append(formats.read(str(out), required=()).frame.sort("time", "query").drop("row").to_dicts())
     assert outs[0] == outs[1]
 
 
@@ -149,7 +149,7 @@ def test_repeated_releases_of_a_source_are_counted_in_its_ledger(tmp_path, log_f
 
 def test_ids_that_are_addresses_are_not_kept(tmp_path, small_log):
     log = tmp_path / "log.parquet"
-    io.write(small_log.with_columns(pl.col("user") + "@made-up.example"), log)
+    formats.write(small_log.with_columns(pl.col("user") + "@made-up.example"), log)
     with pytest.raises(Refused, match="e-mail or IP") as caught:
         protect(_request(str(log), tmp_path / "out.parquet", ["rules"]))
     assert "made-up.example" not in str(caught.value)
@@ -161,7 +161,7 @@ def test_ids_that_are_addresses_are_not_kept(tmp_path, small_log):
 
 def test_a_log_without_a_column_that_a_method_needs_is_refused(tmp_path, small_log):
     log = tmp_path / "log.parquet"
-    io.write(small_log.drop("time"), log)
+    formats.write(small_log.drop("time"), log)
     with pytest.raises(DataError, match="`z-anonymity` needs the column `time`"):
         protect(_request(str(log), tmp_path / "out.parquet", ["z-anonymity"]))
     protect(_request(str(log), tmp_path / "out.parquet", ["frequent-only"]))

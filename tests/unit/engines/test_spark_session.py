@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from querycloak.engines.spark import session
 from querycloak.errors import UsageError
+from querycloak.spark import session
 
 CRYPTO, KNOWN = "spark.network.crypto.enabled", "spark.authenticate"
 

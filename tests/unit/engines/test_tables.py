@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import querycloak as qc
-from querycloak import io
+from querycloak import formats
 from querycloak.certificate import path_of, private_path_of
 from querycloak.cli import main
 from querycloak.engines.pipeline import Pipeline, parse_stages
@@ -33,14 +33,14 @@ def _with_tally(monkeypatch):
 @pytest.fixture
 def log(tmp_path, small_log):
     path = tmp_path / "log.parquet"
-    io.write(small_log, path)
+    formats.write(small_log, path)
     return path
 
 
 @pytest.fixture
 def aol(tmp_path):
     path = tmp_path / "aol.tsv"
-    qc.write(made_up(30, seed=3), str(path), layout=io.default_layout("aol"))
+    qc.write(made_up(30, seed=3), str(path), layout=formats.default_layout("aol"))
     return path
 
 
@@ -76,7 +76,7 @@ def test_an_aol_log_gives_a_plain_table(tmp_path, aol):
 
 def test_lines_come_by_their_texts_and_columns_in_the_order_of_the_design(tmp_path, log, small_log):
     shuffled = tmp_path / "shuffled.parquet"
-    io.write(small_log.sample(fraction=1.0, shuffle=True, seed=5).drop("row"), shuffled)
+    formats.write(small_log.sample(fraction=1.0, shuffle=True, seed=5).drop("row"), shuffled)
     tables = [qc.protect(path, "tally", by="all").log.frame for path in (log, shuffled)]
     assert tables[0].columns == ["row", "user", "query", "category", "count"]
     assert tables[0].equals(tables[1])
@@ -104,7 +104,7 @@ def test_a_log_in_pieces_gives_the_same_table(log, small_log, rows):
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_an_empty_table_is_a_release_too(tmp_path, small_log, ending):
-    io.write(small_log.clear(), tmp_path / "none.parquet")
+    formats.write(small_log.clear(), tmp_path / "none.parquet")
     out = tmp_path / f"out.{ending}"
     release = qc.protect(tmp_path / "none.parquet", "tally", output=out)
     assert release.log.frame.columns == ["row", "query", "count"]
@@ -131,7 +131,7 @@ def test_a_table_cannot_be_ubi_except_as_json_lines_on_standard_output(tmp_path,
     with pytest.raises(UsageError, match="cannot be written as ubi"):
         qc.protect(log, "tally", output=tmp_path / "out.ubi")
     assert not (tmp_path / "out.ubi").exists()
-    assert io.table_layout("-", ["query", "count"], like=io.default_layout("ubi")).format == "jsonl"
+    assert formats.table_layout("-", ["query", "count"], like=formats.default_layout("ubi")).format == "jsonl"
 
 
 def test_a_column_added_by_a_forger_is_found(tmp_path, log):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak.measures import own_history as own
-from querycloak.topics.taxonomy import load
+from querycloak.text.taxonomy import load
 
 few = st.frozensets(st.sampled_from("abcdef"))
 

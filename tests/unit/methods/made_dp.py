@@ -7,7 +7,7 @@ from itertools import pairwise
 import polars as pl
 
 import querycloak as qc
-from querycloak.topics.concepts import Mapper, concepts_of
+from querycloak.text.concepts import Mapper, concepts_of
 
 TREE = ("animal", "animal/dog", "animal/dog/poodle", "animal/cat", "tool", "tool/hammer", "tool/saw")
 

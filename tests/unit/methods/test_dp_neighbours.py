@@ -21,7 +21,7 @@ from scipy import stats
 import querycloak as qc
 from querycloak import accounting
 from querycloak.methods.dp_semantic import draws as grouping
-from querycloak.topics.concepts import concepts_of, space_of, topics_of
+from querycloak.text.concepts import concepts_of, space_of, topics_of
 from tests.reference import naive_dp
 from tests.reference.small_concepts import chances
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import querycloak as qc
-from querycloak import io, keys
+from querycloak import formats, keys
 from querycloak.dictionary import Dictionaries
 from querycloak.engines import codec, record_store
 from querycloak.engines.pipeline import Pipeline, parse_stages
@@ -31,7 +31,7 @@ CASES = [
 
 def work(path, settings, key, part):
     """Do one worker's share: read the log, keep the records of its people, protect them."""
-    log = io.read(path)
+    log = formats.read(path)
     pipeline = Pipeline(parse_stages(["dp-semantic"], settings), key, Dictionaries())
     batch = codec.encode_and_register(next(whole(log, key)), pipeline, 0)
     mine = batch[np.asarray(pipeline.stages[0].partition_key(batch)) % WORKERS == part]
@@ -71,7 +71,9 @@ def test_two_workers_make_the_same_file(tmp_path, pool, settings):
     batch = merged(parts, pipeline)
     pipeline.register_users(pipeline.texts.user.encode(log.frame["user"]))
     pending = record_store.RecordStore()
-    pending.add(next(whole(io.read(path), key)))
+    pending.add(next(whole(formats.read(path), key)))
     frame = codec.decode(pipeline, batch, pending).frame
-    sha256 = io.write(frame, tmp_path / "again.parquet", io.layout_for(str(out), like=io.read(path).layout))
+    sha256 = formats.write(
+        frame, tmp_path / "again.parquet", formats.layout_for(str(out), like=formats.read(path).layout)
+    )
     assert sha256 == release.certificate["release"]["sha256"]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import querycloak as qc
-from querycloak import io
+from querycloak import formats
 from querycloak.dictionary import Dictionaries
 from querycloak.engines.codec import encode_and_register
 from querycloak.engines.pipeline import Pipeline, parse_stages
@@ -171,7 +171,7 @@ def test_the_book_keeps_cohorts_over_releases(tmp_path, log):
     nights = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
     by_time = log.frame.sort("time")
     for path, frame in zip(nights, (by_time[:half], by_time[half:]), strict=True):
-        io.write(frame.drop("row"), path)
+        formats.write(frame.drop("row"), path)
     state, truths = tmp_path / "state", []
     for number, night in enumerate(nights):
         truth = tmp_path / f"t{number}.parquet"
@@ -238,9 +238,9 @@ def test_who_joins_late_is_hidden_among_a_whole_cohort(log):
 def test_a_later_night_with_fresh_labels_and_absent_members(tmp_path, log):
     by_time = log.frame.sort("time").drop("row")
     nights = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
-    io.write(by_time[:8000], nights[0])
+    formats.write(by_time[:8000], nights[0])
     few = by_time[:8000]["user"].unique().sort()[:20]
-    io.write(by_time.filter(pl.col("user").is_in(few.to_list())), nights[1])
+    formats.write(by_time.filter(pl.col("user").is_in(few.to_list())), nights[1])
     for number, night in enumerate(nights):
         more = {"source": "web", "state": tmp_path / "state"}
         settings = {"k": "5", "shards": "1", "labels": "fresh"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.service.pages import SCREENSHOTS
+from tests.integration.service.pages import SCREENSHOTS
 from tests.unit.report.comparisons import HOSTILE, usual
 
 pytestmark = [pytest.mark.browser, pytest.mark.report]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from querycloak.service.journal import Cipher, Journal
-from querycloak.service.journal.frames import FRAME_BYTES
+from querycloak.service.wal import Cipher, Journal
+from querycloak.service.wal.frames import FRAME_BYTES
 
 SECRET = b"planted zwieback cure"
 

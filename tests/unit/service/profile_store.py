@@ -7,7 +7,7 @@ from collections import Counter
 
 from hypothesis import strategies as st
 
-from querycloak.service.outlets.profiles import Profiles
+from querycloak.service.sinks.profiles import Profiles
 
 labels = st.sampled_from(["p1", "p2", "p3", "ü/'\"\\\t\n%s", "\0"])
 categories = st.sampled_from(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak.errors import DataError, DiskFull
-from querycloak.service.outlets.file import FileSink
+from querycloak.service.sinks.file import FileSink
 from tests.unit.service.test_released import FullDisk, line, lines, no_room_for_new_files
 
 

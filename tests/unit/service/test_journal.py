@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from querycloak.errors import DataError, Refused, UsageError
-from querycloak.service.journal import Journal
-from querycloak.service.journal import frames as layout
+from querycloak.service.wal import Journal
+from querycloak.service.wal import frames as layout
 from tests.unit.service.journals import SECRET, contents, files, numbered, opened, written
 
 GROUPS = [[b"one"], [b"two", b"", b"four"], [b"five" * 100]]

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from querycloak.errors import DataError, JournalFull, MissingExtra, UsageError
-from querycloak.service.journal import Cipher, Journal, Snapshots
-from querycloak.service.journal.cipher import Sealer
+from querycloak.service.wal import Cipher, Journal, Snapshots
+from querycloak.service.wal.cipher import Sealer
 from tests.unit.service.journals import (
     SECRET,
     contents,

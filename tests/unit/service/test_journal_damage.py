@@ -8,7 +8,7 @@ import random
 import pytest
 
 from querycloak.errors import DataError
-from querycloak.service.journal import frames as layout
+from querycloak.service.wal import frames as layout
 from tests.unit.service.journals import (
     SECRET,
     contents,

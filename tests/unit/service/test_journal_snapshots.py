@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from querycloak.errors import DataError, JournalFull, UsageError
-from querycloak.service.journal import Snapshots, snapshots
+from querycloak.service.wal import Snapshots, snapshots
 from tests.unit.service.journals import SECRET, flipping
 
 

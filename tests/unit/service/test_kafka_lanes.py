@@ -17,8 +17,8 @@ from querycloak.service.kafka import address, client, messages
 from querycloak.service.kafka.lane import Lane, Mark
 from querycloak.service.kafka.loading import Loader
 from querycloak.service.kafka.store import LocalLanes
-from querycloak.service.outlets.profiles import open_store
 from querycloak.service.pseudonyms import Pseudonyms
+from querycloak.service.sinks.profiles import open_store
 from querycloak.service.stream import Stream
 from querycloak.service.tally import Tally
 

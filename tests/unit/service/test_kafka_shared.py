@@ -13,7 +13,6 @@ import pytest
 
 from querycloak.errors import DataError, ParameterError, QueryCloakError, Refused, Unavailable
 from querycloak.service import kinds
-from querycloak.service.journal import Cipher
 from querycloak.service.kafka import agreement, client, pieces
 from querycloak.service.kafka import board as boards
 from querycloak.service.kafka import runner as runners
@@ -23,9 +22,10 @@ from querycloak.service.kafka.errands import _told
 from querycloak.service.kafka.keying import key_of, partition_of
 from querycloak.service.kafka.lane import REMEMBERED, Lane, Mark
 from querycloak.service.kafka.pieces import Pieces
-from querycloak.service.outlets.profiles import open_store
 from querycloak.service.settings import setup
+from querycloak.service.sinks.profiles import open_store
 from querycloak.service.tally import Tally
+from querycloak.service.wal import Cipher
 from querycloak.service.web.app import _in_brief
 
 pytestmark = pytest.mark.service

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 
 from querycloak.errors import DataError, DiskFull, MissingExtra, ParameterError, StoreUnavailable
-from querycloak.service.outlets.profiles import open_store
+from querycloak.service.sinks.profiles import open_store
 from tests.unit.service.profile_store import changes, follow, made_up, model_of
 
 ROOT = Path(__file__).parents[3]
@@ -177,7 +177,7 @@ def test_profiles_are_read_while_others_are_added(url):
 
 CHILD = """
 import sys
-from querycloak.service.outlets.profiles import open_store
+from querycloak.service.sinks.profiles import open_store
 from tests.unit.service.profile_store import made_up
 store = open_store(sys.argv[1])
 for upto in range(store.last + 1, 10**6):

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak.errors import DataError, DiskFull, Gone
-from querycloak.service.outlets import lines as numbered
-from querycloak.service.outlets import released as module
-from querycloak.service.outlets.released import ReleasedLog
+from querycloak.service.sinks import lines as numbered
+from querycloak.service.sinks import released as module
+from querycloak.service.sinks.released import ReleasedLog
 
 
 def line(number: int) -> bytes:

@@ -17,10 +17,10 @@ from querycloak import certificate
 from querycloak.errors import UsageError
 from querycloak.ledger import Ledger
 from querycloak.service import stream
+from querycloak.service.monitor import slices
+from querycloak.service.monitor.auditing import AS_IT_LEFT
+from querycloak.service.monitor.periods import ALL_AUDITED
 from querycloak.service.service import Service
-from querycloak.service.watch import slices
-from querycloak.service.watch.auditing import AS_IT_LEFT
-from querycloak.service.watch.periods import ALL_AUDITED
 from tests.unit.service.watched import SECRET_QUERY, SECRET_USER, made_up, running, send
 
 pytestmark = pytest.mark.service

@@ -7,10 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from querycloak.service.monitor import buffers, linkage
+from querycloak.service.monitor.samples import Samples
+from querycloak.service.monitor.window import Window
 from querycloak.service.stream import Output
-from querycloak.service.watch import buffers, linkage
-from querycloak.service.watch.samples import Samples
-from querycloak.service.watch.window import Window
 from tests.unit.service.watched import made_up, running, send
 
 pytestmark = pytest.mark.service

@@ -10,8 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from querycloak._version import __version__
+from querycloak.service.monitor.buffers import Pacing
 from querycloak.service.service import Service
-from querycloak.service.watch.buffers import Pacing
 from querycloak.service.web.app import make_app
 from querycloak.service.web.guard import Guard
 from querycloak.service.web.tokens import Tokens, add_token
@@ -62,7 +62,7 @@ def test_the_overview_says_what_the_page_needs(service: Service, client: TestCli
 
 
 def test_an_address_with_a_password_is_not_shown(tmp_path: Path) -> None:
-    from querycloak.service.watch.overview import _kind
+    from querycloak.service.monitor.overview import _kind
 
     assert _kind("kafka://user:password@host:9092/topic") == "kafka"
 

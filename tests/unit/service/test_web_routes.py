@@ -16,8 +16,8 @@ pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient  # noqa: E402
 
 from querycloak.service import intake, ubi  # noqa: E402
+from querycloak.service.monitor.buffers import Held  # noqa: E402
 from querycloak.service.service import Service  # noqa: E402
-from querycloak.service.watch.buffers import Held  # noqa: E402
 from querycloak.service.web import bodies, records  # noqa: E402
 from querycloak.service.web.app import make_app  # noqa: E402
 from querycloak.service.web.guard import Guard  # noqa: E402

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from querycloak.errors import ParameterError
-from querycloak.testing.generator import generate, pieces
-from querycloak.testing.generator.streams import BLOCK_USERS
+from querycloak.synthetic import generate, pieces
+from querycloak.synthetic.streams import BLOCK_USERS
 
 COLUMNS = ["row", "user", "query", "time", "rank", "url"]
 
@@ -118,9 +118,9 @@ def test_the_same_click_leads_to_the_same_site(frame: pl.DataFrame) -> None:
 
 
 def test_categories_are_known_ones(frame: pl.DataFrame) -> None:
-    from querycloak import topics
+    from querycloak import text
 
-    assert set(frame["category"].unique()) <= set(topics.vocabulary())
+    assert set(frame["category"].unique()) <= set(text.vocabulary())
     assert frame["category"].str.split("/").list.first().n_unique() == 16
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from querycloak.errors import DataError
 from querycloak.log import Log
-from querycloak.testing.generator import generate, marketing
+from querycloak.synthetic import generate, marketing
 
 #: Paper 001, Table 3: the only negative correlation is that of bid and clicks.
 PAIRS = [

@@ -7,8 +7,8 @@ import re
 import polars as pl
 import pytest
 
-from querycloak.testing.generator import generate
-from querycloak.testing.generator.world import world
+from querycloak.synthetic import generate
+from querycloak.synthetic.world import world
 
 # Common enough that a generator which used real ones would hit some (public knowledge, no person meant).
 REAL_NAMES = {

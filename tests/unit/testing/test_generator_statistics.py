@@ -9,8 +9,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from querycloak.testing.generator import generate
-from querycloak.testing.generator.statistics import Statistics, describe
+from querycloak.synthetic import generate
+from querycloak.synthetic.statistics import Statistics, describe
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_clicks_fall_off_with_rank(figures: Statistics, frame: pl.DataFrame) -> 
 
 
 def test_sites_lead_the_commonest_queries(frame: pl.DataFrame) -> None:
-    from querycloak.testing.generator.world import world
+    from querycloak.synthetic.world import world
 
     top = frame["query"].value_counts(sort=True)["query"].head(20)
     assert top.is_in(world().texts("site")).sum() >= 14
@@ -123,7 +123,7 @@ def test_questions_are_asked(frame: pl.DataFrame) -> None:
 
 def test_typing_errors_happen() -> None:
     """In all queries that begin like the commonest site, some miss or double a letter of it."""
-    from querycloak.testing.generator.world import world
+    from querycloak.synthetic.world import world
 
     site = world().texts("site")[0]
     queries = generate(8_000, seed=7).frame["query"].unique()

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from querycloak.testing.generator.changes import edit
-from querycloak.testing.generator.names import make_names
-from querycloak.testing.generator.offers import EMPTY, HEAD, PREFIX, SECOND, SLOTS, SUFFIX
-from querycloak.testing.generator.streams import mix, pick_weighted, pick_zipf, stream
-from querycloak.testing.generator.subjects import PRIVATE, SITE, TOPIC
-from querycloak.testing.generator.text import mistype
-from querycloak.testing.generator.world import build
+from querycloak.synthetic.changes import edit
+from querycloak.synthetic.names import make_names
+from querycloak.synthetic.offers import EMPTY, HEAD, PREFIX, SECOND, SLOTS, SUFFIX
+from querycloak.synthetic.streams import mix, pick_weighted, pick_zipf, stream
+from querycloak.synthetic.subjects import PRIVATE, SITE, TOPIC
+from querycloak.synthetic.text import mistype
+from querycloak.synthetic.world import build
 
 WORDS = {
     "Sports/Soccer": ["soccer", "Goal_Keeper", "goal keeper"],

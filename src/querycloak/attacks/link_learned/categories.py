@@ -12,7 +12,7 @@ from querycloak.attacks.link_learned.bags import Named, gather, of_lists
 from querycloak.attacks.link_learned.relations_kernel import Bags, Tree
 from querycloak.attacks.searches import Searches
 from querycloak.log import IntArray
-from querycloak.topics.classify.terms import shared
+from querycloak.text.classify.terms import shared
 
 #: Addresses of a search that are read, as many as the paper's result pages.
 MOST_PAGES = 8

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from querycloak.topics.places import places
-from querycloak.topics.taxonomy import load
+from querycloak.text.places import places
+from querycloak.text.taxonomy import load
 
 #: Terms as deep as this come from our own lists; what lies deeper are WordNet's words of many meanings.
 _OWN_LISTS = 2

@@ -18,9 +18,9 @@ import polars as pl
 
 from querycloak.errors import MissingExtra
 from querycloak.log import IntArray
-from querycloak.topics.classify.navigational import address_words
-from querycloak.topics.classify.normalise import number, plain
-from querycloak.topics.taxonomy import load
+from querycloak.text.classify.navigational import address_words
+from querycloak.text.classify.normalise import number, plain
+from querycloak.text.taxonomy import load
 
 FloatArray = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

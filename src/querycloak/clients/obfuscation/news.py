@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from querycloak import topics
+from querycloak import text
 from querycloak.clients.obfuscation.draws import Draws
 from querycloak.clients.obfuscation.feeds import Article
 
@@ -46,7 +46,7 @@ def newspaper() -> tuple[Article, ...]:
     draws = Draws(b"made-up newspaper")
     shelves = [
         words[:_COMMON]
-        for path, words in topics.vocabulary().items()
+        for path, words in text.vocabulary().items()
         if not path.startswith(_NOT_PRINTED) and len(words) > 1
     ]
     return tuple(_article(shelves[draws.pick(len(shelves))], draws) for _ in range(ARTICLES))

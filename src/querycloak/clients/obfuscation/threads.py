@@ -126,7 +126,7 @@ def _topics(searches: Searches) -> IntArray:
     if "category" in frame.columns:
         paths = frame["category"].gather(searches.first[:-1])
     else:
-        from querycloak.topics import classify_log
+        from querycloak.text import classify_log
 
         asked = pl.DataFrame({"query": searches.texts.cast(pl.String)})
         paths = classify_log(asked)["category"].gather(searches.query)

@@ -74,7 +74,7 @@ class Tmn(Method):
             texts = pl.Series([f"{a.title} {a.text}".strip() for a in self.bag.articles], dtype=pl.String)
             frame = frame.with_columns(landing=texts.gather(clicked // RESULTS))
         if "category" in wanted:
-            from querycloak.topics import classify_log
+            from querycloak.text import classify_log
 
             frame = classify_log(frame).drop("confidence")
         return frame

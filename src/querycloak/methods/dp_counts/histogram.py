@@ -29,7 +29,7 @@ from querycloak.methods.shared.concepts import (
 from querycloak.methods.shared.labels import Pseudonyms, labels_setting
 from querycloak.protector import State, StoredState, Traits
 from querycloak.settings import setting
-from querycloak.topics.concepts.field import Field
+from querycloak.text.concepts.field import Field
 
 #: Larger tables consist of little but noise.
 LARGEST_TABLE = 20_000_000

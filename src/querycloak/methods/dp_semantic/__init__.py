@@ -46,8 +46,8 @@ from querycloak.methods.shared.labels import (
 from querycloak.methods.shared.records import RecordBuffer, RecordProtector
 from querycloak.protector import State, StoredState, Traits
 from querycloak.settings import setting
-from querycloak.topics.concepts.field import Field
-from querycloak.topics.concepts.sharing import stretches
+from querycloak.text.concepts.field import Field
+from querycloak.text.concepts.sharing import stretches
 
 UNMAPPED = "no phrase of it is known, or none in the domain"
 ALL_USED = "all of the person's draws are used"

@@ -14,10 +14,10 @@ from numba import njit
 from querycloak import accounting
 from querycloak.kernels.exponential_mechanism import Candidates
 from querycloak.protector import Channel
-from querycloak.topics.concepts.field import Field
-from querycloak.topics.concepts.mapper import Mapped, Mapper
-from querycloak.topics.concepts.sharing import draws_of
-from querycloak.topics.concepts.space import LARGEST_EPSILON
+from querycloak.text.concepts.field import Field
+from querycloak.text.concepts.mapper import Mapped, Mapper
+from querycloak.text.concepts.sharing import draws_of
+from querycloak.text.concepts.space import LARGEST_EPSILON
 
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -15,11 +15,11 @@ from querycloak.kernels import exponential_mechanism as concept_draws
 from querycloak.kernels import siphash
 from querycloak.log import Batch, IntArray
 from querycloak.methods.shared.concepts import ConceptReader, ConceptSlots
-from querycloak.topics.concepts import Space
-from querycloak.topics.concepts.field import Field
-from querycloak.topics.concepts.mapper import say
-from querycloak.topics.concepts.sharing import groups_of
-from querycloak.topics.concepts.space import spent
+from querycloak.text.concepts import Space
+from querycloak.text.concepts.field import Field
+from querycloak.text.concepts.mapper import say
+from querycloak.text.concepts.sharing import groups_of
+from querycloak.text.concepts.space import spent
 
 _SHUFFLE = 1
 Floats = npt.NDArray[np.float64]

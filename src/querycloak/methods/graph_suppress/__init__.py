@@ -22,7 +22,7 @@ from querycloak.methods.shared.labels import Pseudonyms, labels_setting
 from querycloak.methods.shared.records import RecordBuffer, RecordProtector
 from querycloak.protector import Traits
 from querycloak.settings import setting
-from querycloak.topics.urls import names_target, site_of
+from querycloak.text.urls import names_target, site_of
 
 #: Why records stay behind, step by step.
 FEW_DOCUMENTS = "the query led to too few URLs"

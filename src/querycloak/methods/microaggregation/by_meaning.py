@@ -27,8 +27,8 @@ from querycloak.methods.microaggregation.diversity import diversify_picks
 from querycloak.methods.microaggregation.representatives import member_quotas
 from querycloak.methods.shared.concepts import ConceptReader
 from querycloak.settings import setting
-from querycloak.topics.concepts.field import Field
-from querycloak.topics.taxonomy import Taxonomy
+from querycloak.text.concepts.field import Field
+from querycloak.text.taxonomy import Taxonomy
 
 UNMAPPED: Final = "no phrase of it is known"
 _PICK: Final = 1  # the purpose of the draws that pick queries

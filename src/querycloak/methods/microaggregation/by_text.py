@@ -27,7 +27,7 @@ from querycloak.methods.microaggregation.text_distance import (
     summary_vectors,
 )
 from querycloak.settings import setting
-from querycloak.topics.urls import labels_of
+from querycloak.text.urls import labels_of
 
 
 def with_user_and_query(held: Batch) -> tuple[Batch, dict[str, IntArray]]:

@@ -22,7 +22,7 @@ from querycloak.methods.microaggregation import (
 )
 from querycloak.methods.microaggregation.representatives import RecordPicker
 from querycloak.settings import setting
-from querycloak.topics.concepts.field import Field
+from querycloak.text.concepts.field import Field
 
 NO_TOPIC = "no phrase of any of the person's queries is known"
 

@@ -26,7 +26,7 @@ from querycloak.kernels import edit_distance
 from querycloak.kernels.edit_distance import Fractions, Words
 from querycloak.log import NO_TIME, Batch, IntArray
 from querycloak.methods.microaggregation.tree_distance import UNIT, Ints
-from querycloak.topics.urls import labels_of
+from querycloak.text.urls import labels_of
 
 FloatArray = npt.NDArray[np.float64]
 

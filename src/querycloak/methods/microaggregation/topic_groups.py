@@ -18,7 +18,7 @@ from querycloak.kernels.threads import mirror, strided
 from querycloak.log import IntArray
 from querycloak.methods.microaggregation import mdav
 from querycloak.methods.microaggregation.tree_distance import UNIT, Ints
-from querycloak.topics.taxonomy import Taxonomy
+from querycloak.text.taxonomy import Taxonomy
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from querycloak.dictionary import Dictionaries
 from querycloak.kernels.arrays import grown, ranks_in_groups
 from querycloak.log import IntArray
 from querycloak.settings import setting
-from querycloak.topics.concepts.field import Field
-from querycloak.topics.concepts.mapper import Phrase
+from querycloak.text.concepts.field import Field
+from querycloak.text.concepts.mapper import Phrase
 
 
 def topics_setting() -> Any:

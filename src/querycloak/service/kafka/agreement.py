@@ -12,8 +12,8 @@ from querycloak.errors import ParameterError, Refused, UsageError
 from querycloak.keys import derive
 from querycloak.service.kafka import compacted
 from querycloak.service.kafka.address import Address, parse
-from querycloak.service.outlets.profiles import NONE
 from querycloak.service.settings import Setup
+from querycloak.service.sinks.profiles import NONE
 
 #: Lanes that are kept in the service's own folder.
 LOCAL: Final = "local"

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from querycloak.errors import QueryCloakError, Unavailable
-from querycloak.service.journal import Cipher
 from querycloak.service.kafka import client
 from querycloak.service.kafka.address import Address
 from querycloak.service.kafka.pieces import Pieces
 from querycloak.service.kafka.reading import GIVEN_UP, Reader, fed
+from querycloak.service.wal import Cipher
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer

@@ -16,8 +16,8 @@ from querycloak.service import entries
 from querycloak.service.entries import Entry
 from querycloak.service.kafka.lane import Lane, Mark
 from querycloak.service.kafka.store import LaneStore
-from querycloak.service.outlets.profiles import Profiles
 from querycloak.service.pseudonyms import Pseudonyms
+from querycloak.service.sinks.profiles import Profiles
 from querycloak.service.stream import Stream
 from querycloak.service.tally import Tally
 

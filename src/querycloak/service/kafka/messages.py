@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from querycloak.io.reasons import NOT_JSON
-from querycloak.io.table import as_rows
+from querycloak.formats.reasons import NOT_JSON
+from querycloak.formats.table import as_rows
 from querycloak.log import IntArray
 from querycloak.service.intake import Parsed, Record, parse
 

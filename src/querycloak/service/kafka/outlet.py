@@ -12,7 +12,7 @@ from querycloak.keys import write_private
 from querycloak.service.kafka import client
 from querycloak.service.kafka.address import Address
 from querycloak.service.kafka.transactions import RIVAL, Fenced, Load, Stuck, Transactions
-from querycloak.service.outlets.lines import fresh
+from querycloak.service.sinks.lines import fresh
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from querycloak.errors import DataError
-from querycloak.service.journal import Cipher
+from querycloak.service.wal import Cipher
 
 #: Bytes of one message, sealed: below the limit that brokers and clients have when nobody sets one.
 PIECE: Final = 900_000

@@ -19,7 +19,7 @@ from querycloak.service.kafka.address import Address
 from querycloak.service.kafka.lane import Lane, Mark
 from querycloak.service.kafka.loading import Loader
 from querycloak.service.kafka.transactions import RIVAL, Fenced, Load, Stale, Stuck, Transactions
-from querycloak.service.outlets.profiles import Overtaken
+from querycloak.service.sinks.profiles import Overtaken
 from querycloak.service.stream import Output, Stream
 from querycloak.service.tasks import Task
 from querycloak.service.worker import Counts

@@ -10,7 +10,6 @@ from querycloak.engines.local import warm_up
 from querycloak.errors import DataError, NotFound, ParameterError, QueryCloakError, Refused
 from querycloak.service.base import Base
 from querycloak.service.classifying import Classifying
-from querycloak.service.journal import Cipher
 from querycloak.service.kafka import agreement, client
 from querycloak.service.kafka.address import parse
 from querycloak.service.kafka.board import Board
@@ -21,9 +20,10 @@ from querycloak.service.kafka.runner import Runner
 from querycloak.service.kafka.shared import KafkaLanes
 from querycloak.service.kafka.store import LaneStore, LocalLanes
 from querycloak.service.kafka.watch import LaneWatch
-from querycloak.service.outlets.profiles import Profiles, open_store
 from querycloak.service.settings import Setup
+from querycloak.service.sinks.profiles import Profiles, open_store
 from querycloak.service.stream import Stream
+from querycloak.service.wal import Cipher
 
 
 class NoLines:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from querycloak.errors import Unavailable
-from querycloak.service.journal import Cipher
 from querycloak.service.kafka import client, heritage
 from querycloak.service.kafka.address import Address
 from querycloak.service.kafka.lane import Mark
 from querycloak.service.kafka.pieces import Pieces
 from querycloak.service.kafka.reading import GIVEN_UP, Reader
 from querycloak.service.kafka.transactions import Fenced, Load, Transactions
+from querycloak.service.wal import Cipher
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from querycloak.errors import DataError
 from querycloak.keys import write_private
-from querycloak.service.journal import Cipher, Journal, Snapshots
-from querycloak.service.journal.disk import private_folder
 from querycloak.service.kafka.lane import Mark
+from querycloak.service.wal import Cipher, Journal, Snapshots
+from querycloak.service.wal.disk import private_folder
 
 
 class LaneStore(Protocol):

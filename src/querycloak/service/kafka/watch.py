@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from querycloak.service.watch import buffers
-from querycloak.service.watch.buffers import Held
-from querycloak.service.watch.certificates import Certificates
-from querycloak.service.watch.samples import Samples
-from querycloak.service.watch.window import Window
+from querycloak.service.monitor import buffers
+from querycloak.service.monitor.buffers import Held
+from querycloak.service.monitor.certificates import Certificates
+from querycloak.service.monitor.samples import Samples
+from querycloak.service.monitor.window import Window
 
 if TYPE_CHECKING:
     from querycloak.service.kafka.service import LaneService

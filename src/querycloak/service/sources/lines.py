@@ -9,11 +9,11 @@ from typing import Final
 import polars as pl
 
 from querycloak.errors import DataError, QueryCloakError
-from querycloak.io.clean import clean
-from querycloak.io.delimited import DelimitedReader
-from querycloak.io.sniff import format_of
-from querycloak.io.streams import Source
-from querycloak.io.table import Faults, Options, note
+from querycloak.formats.clean import clean
+from querycloak.formats.delimited import DelimitedReader
+from querycloak.formats.sniff import format_of
+from querycloak.formats.streams import Source
+from querycloak.formats.table import Faults, Options, note
 from querycloak.service.intake import FIELDS, Parsed, Record, Value, cleaned, parse
 
 #: Everything that can go wrong; a fault inside polars is no `Exception`.

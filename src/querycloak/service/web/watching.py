@@ -10,9 +10,9 @@ from fastapi import APIRouter, FastAPI, Path, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from querycloak.service.watch.metrics import Metrics
-from querycloak.service.watch.overview import overview
-from querycloak.service.watch.watch import Watch
+from querycloak.service.monitor.metrics import Metrics
+from querycloak.service.monitor.overview import overview
+from querycloak.service.monitor.watch import Watch
 from querycloak.service.web import answers, guard, sights
 
 router = APIRouter()

@@ -10,7 +10,7 @@ from querycloak.clients.obfuscation import threads
 from querycloak.clients.obfuscation.draws import Draws
 from querycloak.clients.obfuscation.searches import Searches
 from querycloak.clients.obfuscation.timing import in_rhythm, session_of, within
-from querycloak.topics import classify_log
+from querycloak.text import classify_log
 from tests.support.logs import made_up
 
 from .logs import KEY, area, covered, log_of, searches

@@ -11,7 +11,7 @@ import pytest
 import querycloak as qc
 from querycloak.errors import ParameterError, Refused
 from querycloak.methods import dp_counts
-from querycloak.topics.concepts import PAPER_4, Mapper, concepts_of, topics_of
+from querycloak.text.concepts import PAPER_4, Mapper, concepts_of, topics_of
 from tests.unit.methods.made_dp import made, part
 
 pytestmark = pytest.mark.dp

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from querycloak.methods.dp_semantic.draws import centroids, dealt
-from querycloak.topics.concepts.sharing import groups_of
+from querycloak.text.concepts.sharing import groups_of
 from tests.reference.small_concepts import Small
 
 SMALL = Small.at_random(4, 14)

@@ -11,8 +11,8 @@ import pytest
 import querycloak as qc
 from querycloak.errors import DataError, ParameterError, Refused, UsageError
 from querycloak.methods.dp_semantic import ALL_USED, UNMAPPED, DpSemantic
-from querycloak.topics import wordnet_graph
-from querycloak.topics.concepts import PAPER_4, PAPER_19, concepts_of, topics_of
+from querycloak.text import wordnet_graph
+from querycloak.text.concepts import PAPER_4, PAPER_19, concepts_of, topics_of
 from tests.support.logs import made_up
 from tests.unit.methods.made_dp import SETTINGS, beside, made, meant, part, protect
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from querycloak.audits.evidence import Evidence
 from querycloak.methods.graph_suppress.audit import audits, names, site
-from querycloak.topics.urls import names_target, site_of
+from querycloak.text.urls import names_target, site_of
 
 A, B, C = "http://a.example/1", "http://a.example/2", "http://www.b.example"
 ODD = st.text(st.sampled_from("abWw./:?#@ßſ \n"), max_size=14)

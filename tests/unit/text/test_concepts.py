@@ -1,0 +1,272 @@
+"""Concepts and what queries mean: the paper's examples (002, section 3.4), idioms, and any text at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from querycloak.errors import UsageError
+from querycloak.text import wordnet_graph
+from querycloak.text.builder import Builder
+from querycloak.text.classify.normalise import FUNCTION_WORDS
+from querycloak.text.concepts import PAPER_4, PAPER_19, Mapper, concepts_of, topics_of
+from querycloak.text.concepts.mapper import pluralised, say
+from querycloak.text.concepts.words import of_tree
+
+SHOP = ("goods", "goods/apple phone", "goods/huawei tablet", "places", "places/store", "places/web site")
+NEW = {"apple phone": "huawei tablet", "store": "web site"}
+PAPER = "stores offering the new Apple phones"
+
+
+def tree_of(*paths):
+    builder = Builder()
+    for path in paths:
+        builder.add(path.split("/"))
+    return of_tree(builder.finish())
+
+
+@pytest.fixture(scope="module")
+def shop():
+    return tree_of(*SHOP)
+
+
+def read(concepts, *queries, how="lexical"):
+    """Give what each query means, in words."""
+    mapped = Mapper(concepts, how).read(pl.Series(queries, dtype=pl.String))
+    said = [concepts.spoken[phrase.concept] for phrase in mapped.phrases]
+    return [said[a:b] for a, b in zip(mapped.start[:-1], mapped.start[1:], strict=True)]
+
+
+def rewritten(concepts, query, rebuild, how):
+    mapped = Mapper(concepts, how).read(pl.Series([query]))
+    new = [NEW[concepts.spoken[phrase.concept]] for phrase in mapped.phrases]
+    return say(mapped.phrases, new, rebuild)
+
+
+@pytest.mark.nlp
+def test_the_paper_s_query_is_two_phrases(shop):
+    phrases = Mapper(shop, "linguistic").read(pl.Series([PAPER])).phrases
+    assert [shop.spoken[p.concept] for p in phrases] == ["store", "apple phone"]
+    assert [p.plural for p in phrases] == [True, True]
+    assert phrases[1].before == ("offering", "the")
+    assert phrases[1].removed == ("new",)
+
+
+@pytest.mark.nlp
+@pytest.mark.parametrize(
+    ("rebuild", "wanted"),
+    [
+        ("paper", "web sites offering the new huawei tablets"),
+        ("form", "web sites the huawei tablets"),
+        ("none", "web site, huawei tablet"),
+    ],
+)
+def test_the_paper_s_query_is_written_anew(shop, rebuild, wanted):
+    assert rewritten(shop, PAPER, rebuild, "linguistic") == wanted
+
+
+@pytest.mark.parametrize("query", ["Apple phone", "Apple phones", "new Apple phone", "the new APPLE phones!"])
+def test_forms_of_a_phrase_mean_the_same(shop, query):
+    assert read(shop, query) == [["apple phone"]]
+
+
+@pytest.mark.parametrize(
+    ("rebuild", "wanted"),
+    [
+        ("none", "huawei tablet, web site"),
+        ("form", "the huawei tablets in web sites"),
+        ("paper", "the new huawei tablets in big web sites"),
+    ],
+)
+def test_words_are_put_back_only_if_asked_for(shop, rebuild, wanted):
+    assert rewritten(shop, "the new apple phones in big stores", rebuild, "lexical") == wanted
+
+
+@pytest.mark.parametrize("rebuild", ["none", "form"])
+@given(st.text(st.characters(categories=["L", "N", "Zs", "P"]), max_size=40))
+def test_no_word_outside_the_taxonomy_survives_without_paper(shop, rebuild, name):
+    """`form` may keep stop words; everything else is a word of the taxonomy, plural or not."""
+    mapped = Mapper(shop).read(pl.Series([f"{name} stores of {name} and {name} apple phone"]))
+    said = say(mapped.phrases, [shop.spoken[p.concept] for p in mapped.phrases], rebuild)
+    known = {word for text in shop.spoken for word in (*text.split(" "), *pluralised(text).split(" "))}
+    left = set(said.replace(",", "").split()) - known
+    assert not left if rebuild == "none" else left <= FUNCTION_WORDS
+
+
+@pytest.mark.nlp
+@pytest.mark.parametrize("query", ["bob's stores offering apple phones", "the store's apple phones"])
+def test_a_possessive_hides_no_later_phrase(shop, query):
+    assert "apple phone" in read(shop, query, how="linguistic")[0]
+
+
+def test_every_label_of_wordnet_means_its_own_concept():
+    concepts = concepts_of()
+    sayable = concepts.sayable.tolist()
+    labels = [concepts.spoken[concept] for concept in sayable]
+    mapped = Mapper(concepts).read(pl.Series(labels))
+    assert np.diff(mapped.start).tolist() == [1] * len(labels)
+    assert mapped.concept.tolist() == sayable
+    assert all(p.removed == () and p.before == () and not p.plural for p in mapped.phrases)
+    assert len(set(labels)) == len(labels) > 65_000
+
+
+def test_lists_of_labels_are_read_back_as_written():
+    concepts = concepts_of()
+    chosen = np.random.default_rng(1).choice(concepts.sayable, (3000, 3))
+    texts = [", ".join(concepts.spoken[c] for c in row) for row in chosen.tolist()]
+    assert Mapper(concepts).read(pl.Series(texts)).concept.reshape(-1, 3).tolist() == chosen.tolist()
+
+
+NAME = st.text(st.characters(codec="utf-8", exclude_characters="/\r\n"), min_size=1, max_size=12)
+WORDS = st.lists(
+    st.sampled_from(["bank", "of", "the", "new", "york", "city", "hall", "in", "rights"]),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(st.lists(st.one_of(NAME, WORDS.map(" ".join)).filter(str.strip), min_size=1, max_size=12))
+@example(["new of york", "new york city", "new york city hall"])
+@example(["bank of the york", "bank", "york"])
+@example(["Straße", "ΣΊΣΥΦΟΣ", "İstanbul", "C++", "c#", ".net in", "ﬁsh", "½ mile", "x²"])
+def test_every_label_of_any_tree_means_its_own_concept(names):
+    concepts = tree_of(*(name.strip() for name in names))
+    sayable = concepts.sayable.tolist()
+    mapped = Mapper(concepts).read(pl.Series([concepts.spoken[c] for c in sayable], dtype=pl.String))
+    assert np.diff(mapped.start).tolist() == [1] * len(sayable)
+    assert mapped.concept.tolist() == sayable
+
+
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        ("bill of rights", ["bill of rights"]),
+        ("the bill of rights and the dog", ["bill of rights", "dog"]),
+        ("dogs, cats", ["dog", "cat"]),
+        ("dogs; cats | birds\nfish", ["dog", "cat", "bird", "fish"]),
+        ("dogs and cats", ["dog", "cat"]),
+        ("big red dogs", ["dog"]),
+        ("Dog", ["dog"]),
+        ("DOGS!!!", ["dog"]),
+        ("ﬁsh", ["fish"]),
+        ("www.invented.example/dog", []),
+        ("http://invented.example dog", []),
+        ("dog.com", []),
+        ("www dog com", []),
+        ("dog.com, cat", ["cat"]),
+        ("", []),
+        ("  ,  ; ", []),
+        ("the of and", []),
+        ("qzxv wqkj", []),
+        ("x", []),
+        ("犬", []),
+        (None, []),
+    ],
+)
+def test_what_queries_mean(query, meant):
+    assert read(concepts_of(), query) == [meant]
+
+
+def test_a_very_long_query_is_read_in_part_and_a_long_list_in_whole():
+    assert read(concepts_of(), "qzxv " * 5000 + "dog") == [[]]
+    assert read(concepts_of(), ", ".join(["dog"] * 500)) == [["dog"] * 500]
+
+
+@given(st.lists(st.text(max_size=60), max_size=8))
+@example(["\x00", "\ud7ff", "a" * 5000, "🐕 dog", "\u202egod", "dog\tcat"])
+def test_no_text_is_too_odd(texts):
+    for queries in (texts, [*texts, None]):
+        mapped = Mapper(concepts_of()).read(pl.Series(queries, dtype=pl.String))
+        assert mapped.start.size == len(queries) + 1
+        assert mapped.start[0] == 0
+        assert mapped.start[-1] == len(mapped.phrases)
+        assert (np.diff(mapped.start) >= 0).all()
+        for rebuild in ("none", "form", "paper"):
+            say(mapped.phrases, ["dog"] * len(mapped.phrases), rebuild)
+
+
+@pytest.mark.nlp
+@given(st.lists(st.text(max_size=30), max_size=3))
+@example(["", " ", "\x00", "🐕 dog", "dog's"])
+def test_no_text_is_too_odd_for_the_parser(texts):
+    mapped = Mapper(concepts_of(), "linguistic").read(pl.Series(texts, dtype=pl.String))
+    assert mapped.start[-1] == len(mapped.phrases)
+
+
+def test_a_phrase_means_the_first_that_has_it_and_the_rest_cannot_be_said():
+    tree = tree_of("arts", "arts/movie", "home", "home/movie")
+    assert tree.category[tree.meaning["movie"]] == "arts/movie"
+    assert [tree.spoken[c] for c in tree.sayable.tolist()] == ["arts", "movie", "home"]
+
+
+@pytest.mark.parametrize(
+    ("one", "many"),
+    [("dog", "dogs"), ("city", "cities"), ("day", "days"), ("watch", "watches"), ("box", "boxes"),
+     ("glass", "glasses"), ("glasses", "glasses"), ("brush", "brushes"), ("web site", "web sites")],
+)  # fmt: skip
+def test_plurals(one, many):
+    assert pluralised(one) == many
+
+
+@pytest.mark.parametrize(("wanted", "senses"), [("paper-4", PAPER_4), ("paper-19", PAPER_19)])
+def test_the_topics_of_the_paper(wanted, senses):
+    graph, topics = wordnet_graph(), topics_of(concepts_of(), wanted)
+    assert len(senses) == int(wanted.partition("-")[2])
+    assert topics.names[:-1] == senses
+    assert topics.of.size == graph.size
+    assert set(topics.of.tolist()) == set(range(len(senses) + 1)), "each has concepts, and so has the rest"
+    found = [graph.find(sense) for sense in senses]
+    rng = np.random.default_rng(2)
+    for concept in [*found, *rng.integers(0, graph.size, 3000).tolist()]:
+        above = graph.ancestors(concept)
+        wide = {place: len(graph.ancestors(c)) for place, c in enumerate(found) if c in above}
+        deepest = min(wide, key=lambda place: (-wide[place], place), default=len(senses))
+        assert topics.of[concept] == deepest
+
+
+def test_the_19_topics_lie_below_the_4():
+    four, nineteen = (topics_of(concepts_of(), name).of for name in ("paper-4", "paper-19"))
+    assert (four[nineteen < 19] < 4).all()
+
+
+def test_deepest_wins_whatever_the_order():
+    concepts = concepts_of()
+    for listed in ("dog.n.01, animal.n.01", "animal.n.01,dog.n.01"):
+        topics = topics_of(concepts, listed)
+        assert topics.names[topics.of[concepts.find("poodle.n.01")]] == "dog.n.01"
+        assert topics.names[topics.of[concepts.find("cat.n.01")]] == "animal.n.01"
+        assert topics.names[topics.of[concepts.find("hammer.n.01")]] == "everything else"
+
+
+def test_topics_of_a_tree_go_by_path_or_phrase(shop):
+    topics = topics_of(shop, "places, apple phone")
+    assert topics.names == ("places", "apple phone", "everything else")
+    assert [topics.names[t] for t in topics.of[1:]] == [
+        "everything else", "apple phone", "everything else", "places", "places", "places",
+    ]  # fmt: skip
+    assert topics_of(shop, "goods/apple phone").of.tolist() == [1, 1, 0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("make", [concepts_of, lambda: tree_of(*SHOP)], ids=["WordNet", "a tree"])
+def test_categories_part_all_concepts(make):
+    concepts = make()
+    topics = topics_of(concepts)
+    assert topics.of.size == concepts.size
+    assert topics.of.min() >= 0
+    for concept in range(0, concepts.size, 97):
+        top = concepts.category[concept].partition("/")[0]
+        assert topics.names[topics.of[concept]] == (top or "everything else")
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ["zanzibarwalrus", "disease.n.01,zanzibarwalrus.n.01", "dog.n.99", "dog.n.01,dog.n.01", ",", "dog.n.x"],
+)
+def test_an_unknown_topic_is_refused_without_saying_it(wanted):
+    with pytest.raises(UsageError) as caught:
+        topics_of(concepts_of(), wanted)
+    assert "zanzibar" not in str(caught.value)
+    assert "dog.n.99" not in str(caught.value)
