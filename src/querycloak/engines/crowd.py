@@ -123,9 +123,9 @@ def _write(what: Study, log: Log, trace: Trace) -> None:
         )
     emptied = {"url": pl.lit(None, pl.String), "rank": pl.lit(None, pl.Int64)}
     seen_log = frame.with_columns(**columns, **{n: e for n, e in emptied.items() if n in frame.columns})
-    layout = formats.layout_for(what.output, like=log.layout)
-    if what.behaviour.colluding and layout.format in ("aol", "excite"):  # they have no more columns
-        layout = formats.layout_for(what.output, format="tsv", columns=seen_log.columns)
+    layout = formats.Layout.for_output(what.output, like=log.layout)
+    if what.behaviour.colluding and layout.fixed_columns:
+        layout = formats.Layout.for_output(what.output, format="tsv", columns=seen_log.columns)
     truth = pl.DataFrame(
         {
             "released_row": np.arange(len(frame)),

@@ -13,10 +13,10 @@ import polars as pl
 
 from querycloak.errors import DataError
 from querycloak.formats import times
-from querycloak.formats.clean import clean
-from querycloak.formats.jsonl import as_text, bad_lines, checked, read_objects, refuse
-from querycloak.formats.streams import Block
-from querycloak.formats.table import Faults, Options, Table
+from querycloak.formats.jsonl import as_text, checked, read_objects, refuse
+from querycloak.formats.reading import RawTable, ReadOptions
+from querycloak.formats.source import Block
+from querycloak.formats.validation import BadRows, bad_rows, validate
 from querycloak.kernels.order import heads
 from querycloak.log import IntArray
 from querycloak.service import quick
@@ -49,7 +49,7 @@ class Parsed:
     records: Sequence[Record]
     rows: Sequence[int] | range
     size: int
-    bad: Faults = field(default_factory=dict)
+    bad: BadRows = field(default_factory=dict)
     ids: Sequence[str] = ()  # of UBI searches: by which their clicks know them
     parts: IntArray | None = None  # which message each record came in, where one request holds several
     stamps: IntArray | None = None  # when each record came, where that is known better than by our clock
@@ -83,7 +83,7 @@ def objects(body: bytes, *, lines: bool) -> list[dict[str, Any] | str]:
 def _sorted_out(found: Sequence[dict[str, Any] | str]) -> Parsed:
     good = [(row, item) for row, item in enumerate(found) if isinstance(item, dict)]
     records = [Record(*(as_text(item.get(name)) for name in FIELDS)) for _, item in good]
-    return Parsed(records, [row for row, _ in good], len(found), bad_lines(found, 0))
+    return Parsed(records, [row for row, _ in good], len(found), bad_rows(found, 0))
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Cleaned:
     skipped: list[dict[str, list[int]]]
 
 
-_OPTIONS = Options(required=("user", "query"))
+_OPTIONS = ReadOptions(required=("user", "query"))
 #: Rows that an answer names for each reason, at most; the others are only counted.
 NAMED = 100
 
@@ -125,8 +125,8 @@ def carefully(records: Sequence[Record], requests: Sequence[Parsed], now: int) -
     sizes = np.array([len(request.records) for request in requests], np.int64)
     ends = np.cumsum(sizes)
     columns = {name: _texts([getattr(record, name) for record in records]) for name in FIELDS}
-    table = Table(pl.DataFrame({"row": np.arange(len(records)), **columns}), 0, len(records))
-    good = clean(table, _OPTIONS)
+    table = RawTable(pl.DataFrame({"row": np.arange(len(records)), **columns}), 0, len(records))
+    good = validate(table, _OPTIONS)
     row = good.frame["row"].to_numpy()
     request = np.searchsorted(ends, row, side="right")
     frame = good.frame.drop("row").with_columns(back=_back(good.frame, _parts(requests)[row]))
@@ -166,7 +166,7 @@ def _texts(values: list[Value]) -> pl.Series:
         return pl.Series([as_text(value) for value in values], dtype=pl.String)
 
 
-def _skipped(request: Parsed, bad: Faults, end: int, size: int) -> dict[str, list[int]]:
+def _skipped(request: Parsed, bad: BadRows, end: int, size: int) -> dict[str, list[int]]:
     """Say which rows of a request were bad, by reason, counted as its sender counts."""
     found = {reason: rows.tolist() for reason, rows in request.bad.items()}
     for reason, rows in bad.items():

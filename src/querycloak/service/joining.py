@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from querycloak.formats.reasons import CLICK_ALONE
+from querycloak.formats.validation import CLICK_ALONE
 from querycloak.service.entries import SCHEMA, Schema
 
 #: A search that waits for clicks: what a record has, the hash of its `query_id`, and when it came.

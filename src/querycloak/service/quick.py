@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from querycloak.formats import reasons
+from querycloak.formats import validation
 from querycloak.formats.times import TIME
 from querycloak.log import IntArray
 
@@ -61,7 +61,7 @@ def _all_texts(values: list[Any]) -> bool:
 
 
 def _short(values: list[str]) -> bool:
-    return max(map(len, values)) * 4 <= reasons.QUERY_LIMIT
+    return max(map(len, values)) * 4 <= validation.QUERY_LIMIT
 
 
 def _optional(values: list[Any]) -> list[str | None] | None:

@@ -8,14 +8,14 @@ from typing import Any
 import polars as pl
 
 from querycloak.errors import DataError
-from querycloak.formats.jsonl import as_text, bad_lines
-from querycloak.formats.layout import UBI, UBI_CATEGORY
-from querycloak.formats.ubi import at_path, unwrap
+from querycloak.formats.jsonl import as_text
+from querycloak.formats.ubi import CATEGORY, NAMES, at_path, unwrap
+from querycloak.formats.validation import bad_rows
 from querycloak.service.intake import Parsed, Record, objects
 from querycloak.service.joining import EVENTS
 from querycloak.service.pseudonyms import hashed
 
-_FIELDS = {"user": UBI["user"], "query": UBI["query"], "time": UBI["time"], "category": UBI_CATEGORY}
+_FIELDS = {name: NAMES[name] for name in ("user", "query", "time")} | {"category": CATEGORY}
 
 
 def _documents(body: bytes, *, lines: bool) -> list[dict[str, Any] | str]:
@@ -32,14 +32,14 @@ def queries(body: bytes, key: bytes, *, lines: bool) -> Parsed:
     records = [
         Record(**{name: as_text(at_path(item, path)) for name, path in _FIELDS.items()}) for _, item in good
     ]
-    return Parsed(records, [row for row, _ in good], len(found), bad_lines(found, 0), ids)
+    return Parsed(records, [row for row, _ in good], len(found), bad_rows(found, 0), ids)
 
 
 def events(body: bytes, key: bytes, *, lines: bool) -> tuple[pl.DataFrame, int]:
     """Read clicks; also count the documents that are none, or belong to no search."""
     found = _documents(body, lines=lines)
     clicks = [item for item in found if isinstance(item, dict) and item.get("action_name") == "click"]
-    known = [(_join_id(item, key), _rank(item), as_text(at_path(item, UBI["url"]))) for item in clicks]
+    known = [(_join_id(item, key), _rank(item), as_text(at_path(item, NAMES["url"]))) for item in clicks]
     rows: Sequence[Any] = [one for one in known if one[0] is not None]
     if found and all(isinstance(item, str) for item in found):
         raise DataError("the body holds no UBI events", hint="send JSON lines, an array or one object")
@@ -52,5 +52,5 @@ def _join_id(item: dict[str, Any], key: bytes) -> str | None:
 
 
 def _rank(item: dict[str, Any]) -> int | None:
-    value = at_path(item, UBI["rank"])
+    value = at_path(item, NAMES["rank"])
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 else None

@@ -43,7 +43,7 @@ def write_log(
 
 
 def _layout(output: str, columns: list[str], categories: bool) -> formats.Layout:
-    chosen = formats.layout_for(output, columns=columns)
+    chosen = formats.Layout.for_output(output, columns=columns)
     if chosen.format == "tsv" and not categories:
-        return formats.default_layout("aol", columns, chosen.compression)
+        return formats.Layout.default("aol", columns, chosen.compression)
     return chosen

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from querycloak.formats.reasons import NOT_JSON
-from querycloak.formats.table import as_rows
+from querycloak.formats.validation import NOT_JSON, BadRows, add_bad_rows
 from querycloak.log import IntArray
 from querycloak.service.intake import Parsed, Record, parse
 
@@ -61,14 +60,16 @@ def _one_by_one(values: list[bytes]) -> Parsed:
         records += found.records
         parts += [part] * len(found.records)
         size += found.size
-    faults = {reason: as_rows(rows) for reason, rows in bad.items()}
+    faults: BadRows = {}
+    for reason, numbers in bad.items():
+        add_bad_rows(faults, reason, numbers)
     return Parsed(records, range(len(records)), size, faults, parts=np.array(parts, np.int64))
 
 
 def _parsed(value: bytes) -> Parsed:
     """Read one message: a value as a whole if it is one, else line by line; an empty one is a fault too."""
     if not value.strip():
-        return Parsed([], [], 1, {NOT_JSON: as_rows([0])})
+        return Parsed([], [], 1, {NOT_JSON: np.array([0])})
     try:
         found = _WHOLE.decode(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

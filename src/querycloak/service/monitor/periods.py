@@ -72,7 +72,7 @@ class Facts:
 def document(period: Period, facts: Facts, ledger: dict[str, Any], *, reproducible: bool) -> Certificate:
     """Put the certificate of a period together, in the same form as that of a file."""
     methods, lineage = _found(period)
-    layout = formats.default_layout("jsonl", ("offset", *CANONICAL))
+    layout = formats.Layout.default("jsonl", ("offset", *CANONICAL))
     return certificate.build(
         release={
             "id": name_of(period.number),
