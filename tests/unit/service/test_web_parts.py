@@ -19,8 +19,8 @@ pytest.importorskip("fastapi")
 
 from starlette.requests import Request  # noqa: E402
 
-from querycloak.errors import Busy, DataError, Malformed, TooLarge, TooSlow, UnsupportedMediaType, UsageError  # noqa: E402
 from querycloak import json_log  # noqa: E402
+from querycloak.errors import Busy, DataError, Malformed, TooLarge, TooSlow, UnsupportedMediaType, UsageError  # noqa: E402
 from querycloak.service import logs  # noqa: E402
 from querycloak.service.settings import ServiceSettings  # noqa: E402
 from querycloak.service.web import bodies, tls, tokens  # noqa: E402
