@@ -10,10 +10,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from querycloak.spark.kafka import from_kafka, write_kafka
 from querycloak.spark.session import start
-from querycloak.spark.sinks import write_files
-from querycloak.spark.streaming import protect_stream
-from querycloak.spark.streaming_kafka import from_kafka, write_kafka
+from querycloak.spark.streaming import protect_stream, write_files
 from tests.integration.spark.streams import SEED, source
 
 METHODS = ("cohort",)
@@ -52,7 +51,7 @@ def main() -> None:
         messages = messages.option("subscribe", topic).option("startingOffsets", "earliest")
         records = from_kafka(messages.option("maxOffsetsPerTrigger", 200).load())
         released = protect_stream(records, *METHODS, lanes=3, seed=SEED, ids=True, **SETTINGS)
-        query = write_kafka(released, servers, sink, checkpoint, writers=2, partitions=2, trigger=NOW)
+        query = write_kafka(released, servers, sink, checkpoint, partitions=2, trigger=NOW)
     query.awaitTermination()
     spark.stop()
 

@@ -21,7 +21,7 @@ from querycloak.log import Log
 from querycloak.spark.streaming import plan_of
 from tests.support import logs
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SEED = 9
 LIMIT = 240.0
 SCHEMA = "row bigint, user string, query string, time timestamp, rank bigint, url string, category string"
