@@ -116,7 +116,7 @@ def test_no_queries_give_no_answers():
 
 
 def test_a_taxonomy_without_words_answers_nothing():
-    empty = Lexical(build([-1, 0], ["", "Sports"], Terms.of_pairs([])), embeddings=False)
+    empty = Lexical(build([-1, 0], ["", "Sports"], Terms.of_pairs([])))
     assert empty.classify(["golf", ""]).category.tolist() == [-1, -1]
 
 
@@ -144,7 +144,7 @@ def test_the_best_categories_of_a_term_come_first():
 
 
 def test_classifiers_are_found_by_name():
-    assert CLASSIFIERS.names()[:3] == ["lexical", "linguistic", "http"]
+    assert CLASSIFIERS.names()[:2] == ["lexical", "http"]
     assert CLASSIFIERS.get("lexical") is Lexical
     with pytest.raises(UnknownName, match="did you mean `lexical`"):
         make("lexcal")
@@ -153,6 +153,6 @@ def test_classifiers_are_found_by_name():
 def test_the_index_keeps_the_stronger_weight_where_forms_meet():
     def said(*pairs):
         tree = build([-1, 0, 1], ["", "Sports", "Golf"], Terms.of_pairs(pairs))
-        return Lexical(tree, embeddings=False).evidence("golfing")[1].tolist()
+        return Lexical(tree).evidence("golfing")[1].tolist()
 
     assert said(("golf", 2, 3.0), ("golfs", 2, 1.0)) == said(("golf", 2, 3.0)) > said(("golfs", 2, 1.0))
