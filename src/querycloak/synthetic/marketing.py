@@ -1,4 +1,4 @@
-"""Made-up advertising figures per search term, related to each other as in paper 001's Table 3."""
+"""Synthetic advertising figures per search term, related to each other as in paper 001, Table 3."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from querycloak.errors import DataError
 from querycloak.log import Log
-from querycloak.synthetic.streams import FloatArray, stream
+from querycloak.synthetic.rng import FloatArray, stream
 from querycloak.text.normalise import words
 
 #: Share of terms without an estimate of clicks.
@@ -41,7 +41,7 @@ MARGIN: Final = 0.002
 
 
 def marketing(log: Log | pl.DataFrame, seed: int = 0) -> pl.DataFrame:
-    """Make up bid, impressions and clicks for each term of a log; 45 % of terms have no clicks.
+    """Return synthetic bid, impressions and clicks for each term of a log; 45 % of terms have no clicks.
 
     Bids are in dollars, impressions and clicks per month. The figures are drawn again until each pair
     of them correlates with the sign of the paper's Table 3, or 400 times (a log of a
@@ -82,7 +82,7 @@ def correlations(figures: pl.DataFrame) -> dict[tuple[str, str], float]:
 
 
 def signs_agree(figures: pl.DataFrame) -> bool:
-    """Say whether every correlation has the sign that the paper found, and is not next to zero."""
+    """Check whether every correlation has the sign that the paper found, and is not next to zero."""
     return all(value * SIGNS[pair] > MARGIN for pair, value in correlations(figures).items())
 
 
