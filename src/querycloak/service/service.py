@@ -85,8 +85,8 @@ class Service:
         self.join_key = derive(secret, "query ids")
         classify = Classifying(taxonomy=self.settings.taxonomy or None) if self.settings.classify else None
         stream = Stream(self.setup.stages, secret, classify, self.settings.click_seconds * 1_000_000)
-        self._keeper = Keeper(self._snapshots, self.setup, secret)
-        position, keys = self._keeper.restore(stream, self.journal.position)
+        self._watchdog = Keeper(self._snapshots, self.setup, secret)
+        position, keys = self._watchdog.restore(stream, self.journal.position)
         self._keys.learn(keys)
         self._saved, self._restored_lines = position, stream.released
         self.watch.look_on(stream)
@@ -363,7 +363,7 @@ class Service:
         self.worker.sync()
         position = self.worker.counts.position
         keys = self.door.call(self._keys.items).result()  # the door's thread alone may touch them
-        self._keeper.save(position, self.worker.stream, keys)
+        self._watchdog.save(position, self.worker.stream, keys)
         self._saved, self.saved_at = position, time.time()
         self.released.forget(time.time())
         return self.door.call(lambda: self.journal.forget(position))
