@@ -13,7 +13,7 @@ from querycloak.engines import pipeline
 from querycloak.methods import dp_counts
 from querycloak.registry import METHODS
 from querycloak.synthetic import generate
-from querycloak.testing.bench import Bench
+from querycloak.testing.harness import Harness
 from querycloak.text.classify import HOW, Lexical
 from querycloak.text.concepts import Mapper, concepts_of
 
@@ -54,9 +54,9 @@ def _seeded_laplace(counts: np.ndarray, scale: float) -> np.ndarray:
 
 def snapshot_arrays(method: str, settings: Any, log: pl.DataFrame) -> dict[str, list[str]]:
     """Return the sorted names of a snapshot's arrays after half of the log, by their type."""
-    bench = Bench(METHODS.get(method), settings, log)
-    protector = bench.make()
-    protector.push(bench.batch[: math.ceil(len(bench.batch) / 2)])
+    harness = Harness(METHODS.get(method), settings, log)
+    protector = harness.make()
+    protector.push(harness.batch[: math.ceil(len(harness.batch) / 2)])
     by_type: dict[str, list[str]] = {}
     for name, array in sorted(protector.snapshot().items()):
         by_type.setdefault(_type(array.dtype), []).append(name)

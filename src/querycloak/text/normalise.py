@@ -110,8 +110,8 @@ def opens_tail(column: Sequence[str]) -> BoolArray:
 def in_tail(opens: BoolArray, stop: BoolArray, codes: IntArray, bounds: IntArray) -> BoolArray:
     """Mark words after the first `in`, `for`, ... of their text, if a content word precedes that one."""
     content = ~stop[codes]
-    before = np.cumsum(content) - content
-    first = np.repeat(before[np.minimum(bounds[:-1], codes.size - 1)], np.diff(bounds))
+    before: IntArray = np.cumsum(content) - content
+    first: IntArray = np.repeat(before[np.minimum(bounds[:-1], codes.size - 1)], np.diff(bounds))
     opening = opens[codes] & (before > first)
     opened = np.cumsum(opening)
     at_start = np.repeat(opened[np.minimum(bounds[:-1], codes.size - 1)], np.diff(bounds))
