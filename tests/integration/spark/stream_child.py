@@ -5,6 +5,8 @@ Usage: python -m tests.integration.spark.stream_child FOLDER files|kafka [SERVER
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from pathlib import Path
 
@@ -30,7 +32,8 @@ def session(folder: Path) -> SparkSession:
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.wholeStage": "false",
     }
-    spark = start("local[2]", options)
+    given = json.loads(os.environ.get("SPARK_TEST_OPTIONS", "{}"))
+    spark = start(os.environ.get("SPARK_TEST_MASTER", "local[2]"), options | given)
     pid = spark._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
     unfinished = folder / "jvm.pid.unfinished"
     unfinished.write_text(str(pid))
