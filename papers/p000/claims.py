@@ -23,7 +23,7 @@ from papers.p000.page import interval
 from papers.p000.results import PAPER_CATEGORIES, RELEASE_ONLY, SHOWN_K, THREE, Results
 from papers.p000.statistics import of_rates
 
-COMMAND, CLASSIFYING = "python -m benchmarks.paper_000", "python -m benchmarks.paper_003"
+COMMAND, CLASSIFYING = "python -m papers p000", "python -m papers p003"
 
 
 def claim(says: str, paper: str, here: str, judged: Judgement, because: str, command: str = COMMAND) -> Claim:

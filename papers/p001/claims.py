@@ -9,7 +9,7 @@ from papers.common.verdicts import Claim, Judgement, close, of_their_data, simil
 from papers.p001.page import at, number, spelled
 from papers.p001.results import COLUMNS, PAPER_FIRST, PAPER_LOG, PAPER_TABLE_3, Results, paper_5
 
-COMMAND = "python -m benchmarks.paper_001"
+COMMAND = "python -m papers p001"
 TITLE = "Anonymous Search Histories Featuring Personalized Advertisement"
 PAGES = {"The full page": "p001"}
 #: The two settings of the headline, and the two whose first iteration is timed there; m and k.

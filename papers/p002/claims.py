@@ -10,7 +10,7 @@ from papers.common.render import near
 from papers.common.verdicts import Claim, Judgement, every_case, of_their_data, similar
 from papers.p002.results import JOINED, SETTINGS, Results, compared, number
 
-COMMAND = "python -m benchmarks.paper_002"
+COMMAND = "python -m papers p002"
 TITLE = "A Semantic-Preserving Differentially Private Method for Releasing Query Logs"
 PAGES = {"The full page": "p002"}
 At = tuple[str, float]  # a method and its ε

@@ -405,7 +405,7 @@ def headline(both: Both) -> list[Claim]:
 
 def claim(study: str, says: str, paper: str, here: str, judged: Judgement, because: str) -> Claim:
     """Return a headline claim."""
-    return Claim(says, here, judged, paper, because, f"python -m benchmarks.paper_{study}")
+    return Claim(says, here, judged, paper, because, f"python -m papers p{study}")
 
 
 def hops(crowd: Crowd) -> Claim:

@@ -21,7 +21,7 @@ from papers.common.verdicts import (
 )
 from papers.p004.results import FULL_DRAWS, FULL_FUNCTIONS, OURS, PROPOSED, Floats, Mean, Results
 
-COMMAND = "python -m benchmarks.paper_004"
+COMMAND = "python -m papers p004"
 TITLE = "Quantifying Web-Search Privacy"
 PAGES = {"The full page": "p004"}
 SEARCHES = 73_984
