@@ -19,14 +19,9 @@ from querycloak.engines.time_order import in_order
 from querycloak.errors import ParameterError, Refused
 from querycloak.methods.km import Km, is_km_anonymous
 from querycloak.spark import batch
-<<<<<<< HEAD
 from querycloak.spark.side_outputs import combine
 from querycloak.spark.stage_worker import ORDER, TRUTH
-=======
-from querycloak.spark.telling import told
-from querycloak.spark.worker import ORDER, TRUTH
 from querycloak.text.normalise import words as split_words
->>>>>>> hub/main
 
 pytestmark = pytest.mark.spark
 
