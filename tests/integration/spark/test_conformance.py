@@ -20,10 +20,10 @@ from querycloak.engines.pipeline import Stage, parse_stages
 from querycloak.log import NO_TIME, Batch, IntArray
 from querycloak.registry import METHODS
 from querycloak.spark import batch as spark_batch
-from querycloak.spark.telling import told
-from querycloak.spark.worker import ORDER, TRUTH
+from querycloak.spark.side_outputs import combine
+from querycloak.spark.stage_worker import ORDER, TRUTH
 from querycloak.testing import conformance
-from querycloak.testing.bench import Bench
+from querycloak.testing.harness import Harness
 from tests.integration.spark.streams import made_up
 
 pytestmark = pytest.mark.spark
@@ -62,7 +62,7 @@ class Engine:
             everything = pl.DataFrame(pl.from_arrow(run.result.toArrow()))
             reports = everything["_report"].drop_nulls().to_list()
             found = everything.filter(pl.col("_report").is_null()).sort(ORDER)
-            self._done[wanted] = found, told(run.plan.whole().stages, [None], reports).dropped[0]
+            self._done[wanted] = found, combine(run.plan.whole().stages, [None], reports).dropped[0]
         return self._done[wanted]
 
     def released(self, method: str) -> int:
@@ -115,8 +115,8 @@ def coded(found: pl.DataFrame, texts: Any) -> Batch:
     return Batch.of(columns | {name: encode_column(found[name], name, texts) for name in names}, texts)
 
 
-class SparkBench(Bench):
-    """A bench whose evidence is what Spark released and what it says about each row."""
+class SparkBench(Harness):
+    """A harness whose evidence is what Spark released and what it says about each row."""
 
     def evidence(self, method: Any, released: Batch) -> Evidence:
         if not hasattr(method, "found"):
