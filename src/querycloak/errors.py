@@ -130,6 +130,14 @@ class JournalBroken(QueryCloakError, OSError):
     http_status = 503
 
 
+class ServiceFailed(QueryCloakError):
+    """The live service cannot apply a stored record, so its process ends."""
+
+    code = "service-failed"
+    exit_status = 3
+    http_status = 503
+
+
 class MissingExtra(QueryCloakError, ImportError):
     """An optional part is not installed."""
 
