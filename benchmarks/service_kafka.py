@@ -18,14 +18,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.support.kafka_topics import BEGIN, Sent, Topics
+from tests.support.servers.kafka import LocalKafka
+
 from querycloak.service.kafka import client
 from querycloak.service.kafka.address import parse
 from querycloak.service.kafka.runner import MANY, WAIT
 from querycloak.service.kafka.service import LaneService
 from querycloak.service.kafka.transactions import STEP
 from querycloak.service.settings import setup
-from querycloak.testing.servers.kafka import LocalKafka
-from querycloak.testing.topics import BEGIN, Sent, Topics
 
 PARTITIONS = 2
 TURNS = 3

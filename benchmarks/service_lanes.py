@@ -21,11 +21,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.support.kafka_topics import Sent, Topics
+from tests.support.servers.kafka import LocalKafka
+from tests.support.servers.process import wait_until
+from tests.support.service_process import LiveService
+
 from benchmarks.service_kafka import workload
-from querycloak.testing.live import LiveService
-from querycloak.testing.servers.kafka import LocalKafka
-from querycloak.testing.servers.process import wait_until
-from querycloak.testing.topics import Sent, Topics
 
 LANES = 8
 #: Records a second in all, and how long a gap is looked for after something happened.
@@ -85,7 +86,7 @@ class Flow:
         self._reader.close()
 
 
-class Bench:
+class Harness:
     """Topics, a key, and services over them."""
 
     def __init__(self, kafka: LocalKafka, folder: Path, method: tuple[str, ...]) -> None:
@@ -125,14 +126,14 @@ def _compacted(kafka: LocalKafka) -> str:
 
 def pauses(kafka: LocalKafka, folder: Path) -> dict[str, list[float]]:
     """Let services come and go while records flow; give each lane's longest gap after each event."""
-    bench = Bench(kafka, folder, ("-m", "rules"))
+    bench = Harness(kafka, folder, ("-m", "rules"))
     with contextlib.ExitStack() as stack:
         first, second = (stack.enter_context(bench.service(name)) for name in ("first", "second"))
         return _pauses(kafka, bench, first, second, stack)
 
 
 def _pauses(
-    kafka: LocalKafka, bench: Bench, first: LiveService, second: LiveService, stack: contextlib.ExitStack
+    kafka: LocalKafka, bench: Harness, first: LiveService, second: LiveService, stack: contextlib.ExitStack
 ) -> dict[str, list[float]]:
     third = bench.service("third")
     stack.callback(third.kill)
@@ -160,7 +161,7 @@ def _pauses(
 
 def weights(kafka: LocalKafka, folder: Path, people: int) -> dict[str, Any]:
     """Read a log with `cohort`, and weigh what is kept of it."""
-    bench = Bench(kafka, folder, ("-m", "cohort", "-s", "k=10", "-s", "shards=1"))
+    bench = Harness(kafka, folder, ("-m", "cohort", "-s", "k=10", "-s", "shards=1"))
     records = 50 * people
     sent = [Sent(number % LANES, one.stamp, one.value) for number, one in _by_person(workload(records))]
     bench.topics.write(bench.source, sent)
@@ -186,7 +187,7 @@ def _by_person(some: list[Sent]) -> list[tuple[int, Sent]]:
     return [(int(json.loads(one.value)["user"].rpartition("-")[2]), one) for one in some]
 
 
-def _newest(bench: Bench, lane: int) -> int:
+def _newest(bench: Harness, lane: int) -> int:
     """Weigh the messages of a lane's newest snapshot."""
     from querycloak.service.kafka.address import parse
     from querycloak.service.kafka.reading import Reader

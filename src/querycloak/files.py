@@ -1,11 +1,60 @@
-"""Locks on files, so that one process at a time uses what they stand for."""
+"""Locks on files, and the check that no output replaces what must stay."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeGuard
+
+from querycloak.errors import UsageError
+
+
+def check_outputs(outputs: Iterable[str | Path | None], inputs: Iterable[object] = ()) -> None:
+    """Raise UsageError if an output would replace an input, another output or a special file.
+
+    An existing folder is replaced as a whole, and so is what it contains. None, `-` (standard input or
+    output) and inputs that are no paths are ignored. Paths are compared after links are resolved.
+    """
+    read, written = [Path(one).resolve() for one in inputs if _is_path(one)], list[Path]()
+    for output in filter(_is_path, outputs):
+        path = Path(output)
+        if _is_special(path):
+            raise UsageError(
+                f"the output `{path.name}` is a device or a pipe, which a file would replace",
+                hint="use `-` for standard output",
+            )
+        path = path.resolve()
+        if any(_replaces(path, other) for other in read):
+            raise UsageError(
+                f"the output `{path.name}` would replace an input", hint="use another name for the output"
+            )
+        if any(_replaces(path, other) or _replaces(other, path) for other in written):
+            raise UsageError(
+                f"the output `{path.name}` would replace another output", hint="rename one of them"
+            )
+        written.append(path)
+
+
+def _is_special(path: Path) -> bool:
+    """Check for a device, a pipe or a socket, and for a name of one: `/dev/stdout` can be any file."""
+    folders = path.absolute().parents
+    memory = Path("/dev/shm")  # noqa: S108 - a file system like others
+    if memory not in folders and (Path("/dev") in folders or Path("/proc") in folders):
+        return True
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _is_path(given: object) -> TypeGuard[str | Path]:
+    return isinstance(given, str | Path) and str(given) != "-"
+
+
+def _replaces(output: Path, other: Path) -> bool:
+    """Check whether writing `output` changes `other`: the same file, a file in it, or a part of it."""
+    if output == other or (output.exists() and other in output.parents) or output in other.parents:
+        return True
+    return output.exists() and other.exists() and output.samefile(other)
 
 
 class FolderLock:

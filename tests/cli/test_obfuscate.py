@@ -118,7 +118,8 @@ def test_a_log_without_times(run):
         (["-m", "tmn", "--live", "--fakes", "2"], 2, "goes with `--timing burst`"),
         (["-m", "tmn", "--live", "--timing", "burst", "--every", "2"], 2, "`--every` with the others"),
         (["one.csv", "-m", "tmn", "-o", "t.csv", "--truth", "no/t"], 2, "the truth cannot be written"),
-        (["one.csv", "-m", "tmn", "-o", "t.csv", "--truth", "./t.csv"], 2, "cannot be the same file"),
+        (["one.csv", "-m", "tmn", "-o", "t.csv", "--truth", "./t.csv"], 2, "would replace another output"),
+        (["one.csv", "-m", "tmn", "-o", "one.csv"], 2, "would replace an input"),
         (["-m", "tmn", "--live", "--every", "0"], 2, "`every` must be a number above 0"),
     ],
 )

@@ -9,6 +9,7 @@ import polars as pl
 
 from querycloak import formats, text
 from querycloak.engines.source import silent
+from querycloak.files import check_outputs
 from querycloak.log import Skipped
 
 #: Rows that are classified together; each distinct query of a piece is looked at once.
@@ -28,6 +29,7 @@ def classify_file(
     progress: Callable[[str, int, int | None], None] = silent,
 ) -> dict[str, Any]:
     """Write a log with a category and a confidence for every record; say how many were answered."""
+    check_outputs([output], [log, taxonomy])
     tree = text.load_taxonomy(taxonomy) if taxonomy else None
     chosen = text.Remote(tree, url=classifier) if "://" in classifier else classifier
     skipped, records, answered, confident = Skipped(), 0, 0, 0

@@ -16,6 +16,7 @@ from querycloak.clients.crowd.simulator import Behaviour, Trace
 from querycloak.dictionary import distinct
 from querycloak.engines.release import truth_bytes
 from querycloak.errors import DataError, UsageError
+from querycloak.files import check_outputs
 from querycloak.keys import write_private
 from querycloak.log import Log
 
@@ -79,9 +80,7 @@ def _check(what: Study) -> None:
         raise UsageError(f"a simulation has at most {MOST_QUERIES:,} queries")
     if bool(what.output) != bool(what.truth) or (what.output and what.log is None):
         raise UsageError("`--output` needs a `--log`, and a `--truth` beside it")
-    paths = [Path(name).resolve() for name in (what.log, what.output, what.truth) if name]
-    if len(set(paths)) < len(paths):
-        raise UsageError("the log, the output and the truth must be different files")
+    check_outputs([what.output, what.truth], [what.log, what.edges])
 
 
 def _network(what: Study, people: int | None) -> network.Network:

@@ -24,6 +24,7 @@ from querycloak.clients.obfuscation.settings import Settings
 from querycloak.engines.release import truth_bytes
 from querycloak.engines.source import silent
 from querycloak.errors import UsageError
+from querycloak.files import check_outputs
 from querycloak.keys import Secret, derive, write_private
 
 Progress = Callable[[str, int, int | None], None]
@@ -47,8 +48,7 @@ class Cover:
 
 def obfuscate(request: Cover) -> dict[str, Any]:
     """Write everybody's trace with fakes in it and, for evaluation only, which rows are fakes."""
-    if request.truth and request.truth.resolve() == Path(request.output).resolve():
-        raise UsageError("the traces and the truth cannot be the same file")
+    check_outputs([request.output, request.truth], [request.log, request.settings.pool])
     log = formats.read(request.log, format=request.format, mapping=request.mapping, keep=request.keep,
                   strict=request.strict)  # fmt: skip
     key = derive(Secret.choose(request.seed).value, "obfuscate", request.settings.method)

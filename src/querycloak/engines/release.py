@@ -24,6 +24,7 @@ from querycloak.engines.pipeline import Pipeline, Stage, certified_stages
 from querycloak.engines.source import LogInput, LogSource, Progress, ReadOptions, silent
 from querycloak.engines.source_state import SourceFiles
 from querycloak.errors import BrokenPromise, DataError, QueryCloakError, Refused, UsageError
+from querycloak.files import check_outputs
 from querycloak.formatting import table
 from querycloak.keys import Secret, write_private
 from querycloak.log import CANONICAL, COUNTS, Log
@@ -268,6 +269,7 @@ def _check_targets(job: ReleaseJob) -> None:
     if job.output not in (None, "-"):
         output = Path(str(job.output))
         targets += [certificate.path_of(output), certificate.private_path_of(output)]
+    check_outputs([job.output, *targets], [job.log, job.secret_file, job.sign])
     for target in targets:
         if target.is_dir() or not target.absolute().parent.is_dir():
             raise UsageError("a file to be written has no folder, or is one", hint="make the folder first")

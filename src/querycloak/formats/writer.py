@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
 import polars as pl
 
+from querycloak.files import check_outputs
 from querycloak.formats import encode
 from querycloak.formats.layout import Layout, layout_for
 from querycloak.formats.parquet_writer import ParquetOutput
@@ -91,7 +93,15 @@ class Writer:
     output is Parquet and stays in memory (`unfinished`).
     """
 
-    def __init__(self, path: str | Path | None, layout: Layout, *, private: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | Path | None,
+        layout: Layout,
+        *,
+        private: bool = False,
+        never_replace: Iterable[object] = (),
+    ) -> None:
+        check_outputs([path], never_replace)
         self.layout = layout
         self._output = _output(path, layout, private)
         self._done = False

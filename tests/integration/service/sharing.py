@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from querycloak.testing.live import LiveService
-from querycloak.testing.servers.kafka import LocalKafka
-from querycloak.testing.servers.process import wait_until
-from querycloak.testing.topics import Sent, Topics, spread
 from tests.integration.service.test_kafka import CALM, COHORT, expected, log
+from tests.support.kafka_topics import Sent, Topics, spread
+from tests.support.servers.kafka import LocalKafka
+from tests.support.servers.process import wait_until
+from tests.support.service_process import LiveService
 
 #: Who is gone is noticed soon; a test has not the ten seconds that a service has.
 SOON = {"kafka.session.timeout.ms": "3000", "kafka.heartbeat.interval.ms": "300"}

@@ -27,11 +27,11 @@ from querycloak.service.pseudonyms import Pseudonyms
 from querycloak.service.settings import setup
 from querycloak.service.sinks.released import ReleasedLog
 from querycloak.service.stream import Stream
-from querycloak.testing.crashing import crash
-from querycloak.testing.live import LiveService
-from querycloak.testing.servers.process import wait_until
-from querycloak.testing.topics import BEGIN, Sent, Topics, record_lines, spread
+from tests.support.crash_test import crash
+from tests.support.kafka_topics import BEGIN, Sent, Topics, record_lines, spread
 from tests.support.logs import made_up
+from tests.support.servers.process import wait_until
+from tests.support.service_process import LiveService
 
 pytestmark = [pytest.mark.kafka, pytest.mark.service, pytest.mark.slow, pytest.mark.timeout(1800)]
 #: `QUERYCLOAK_KILLS=200` for the full trial.

@@ -29,9 +29,9 @@ from querycloak.service.monitor.metrics import Metrics
 from querycloak.service.settings import setup
 from querycloak.service.sinks.profiles import open_store
 from querycloak.service.wal import Cipher
-from querycloak.testing.servers.process import wait_until
-from querycloak.testing.topics import Sent, Topics
 from tests.integration.service.sharing import GOOD, Sharing, is_ready, make_topic
+from tests.support.kafka_topics import Sent, Topics
+from tests.support.servers.process import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.service, pytest.mark.slow, pytest.mark.timeout(600)]
 CIPHER = Cipher(b"c" * 32)

@@ -19,6 +19,7 @@ pytest.importorskip("fastapi")
 
 from starlette.requests import Request  # noqa: E402
 
+from querycloak import json_log  # noqa: E402
 from querycloak.errors import Busy, DataError, Malformed, TooLarge, TooSlow, UnsupportedMediaType, UsageError  # noqa: E402
 from querycloak.service import logs  # noqa: E402
 from querycloak.service.settings import ServiceSettings  # noqa: E402
@@ -264,6 +265,6 @@ def test_a_log_line_holds_allowed_fields_only() -> None:
         raise ValueError("planted")
     except ValueError as error:
         record.exc_info = (type(error), error, error.__traceback__)
-    line = json.loads(logs.JsonLines().format(record))
+    line = json.loads(json_log.JsonLines(logs.ALLOWED).format(record))
     assert (line["position"], line["fault"]) == (3, "ValueError")
     assert "planted" not in json.dumps(line)
