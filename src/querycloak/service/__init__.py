@@ -40,5 +40,7 @@ def new_token(setup: Setup, name_and_role: str) -> str:
     if not colon or not name:
         raise UsageError("`--new-token` takes NAME:ROLE, for example shop:ingest")
     if not setup.settings.tokens:
-        raise UsageError("no token file is set", hint="add `-o tokens=FILE`, or set `tokens` in the configuration")
+        raise UsageError(
+            "no token file is set", hint="add `-o tokens=FILE`, or set `tokens` in the configuration"
+        )
     return add_token(Path(setup.settings.tokens), name, role)

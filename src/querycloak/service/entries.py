@@ -27,7 +27,10 @@ SCHEMA: Final[Schema] = {
 }
 assert tuple(SCHEMA)[:-1] == CANONICAL
 #: Columns of UBI searches that are held for their clicks, and of clicks; `query_id` is a keyed hash.
-QUERIES: Final[Schema] = {**{n: k for n, k in SCHEMA.items() if n != "rows_since_head"}, "query_id": pl.String}
+QUERIES: Final[Schema] = {
+    **{n: k for n, k in SCHEMA.items() if n != "rows_since_head"},
+    "query_id": pl.String,
+}
 EVENTS: Final[Schema] = {"query_id": pl.String, "rank": pl.Int64, "url": pl.String}
 _HEAD = 4
 
@@ -43,8 +46,8 @@ class _Head(msgspec.Struct, array_like=True):
 class Entry:
     """One step of the stream.
 
-    `at` is the time of acceptance in microseconds; applying an entry reads no clock. `keys` are the idempotency
-    keys of its requests: digest, time and answer.
+    `at` is the time of acceptance in microseconds; applying an entry reads no clock. `keys` are the
+    idempotency keys of its requests: digest, time and answer.
     """
 
     kind: Kind

@@ -30,7 +30,7 @@ from querycloak.service.web.rate_limit import RateLimiter
 _CHECK_SECONDS: Final = 0.5
 #: Files that a service may have open beside its connections; connections during a TLS handshake count here.
 _OWN_FILES: Final = 4096
-#: Longest time in seconds that one thread keeps others from running, so that requests wait little for the worker.
+#: Seconds that one thread may keep others from running: requests wait little for the worker.
 _SWITCH_SECONDS: Final = 0.0005
 _log = logging.getLogger("querycloak.service")
 

@@ -116,7 +116,9 @@ class Service:
         return derive(secret.value, "service")
 
     def _stream(self, secret: bytes) -> Stream:
-        classifier = QueryClassifier(taxonomy=self.settings.taxonomy or None) if self.settings.classify else None
+        classifier = (
+            QueryClassifier(taxonomy=self.settings.taxonomy or None) if self.settings.classify else None
+        )
         click_wait = self.settings.click_seconds * 1_000_000
         return Stream(self.setup.stages, secret, classifier, click_wait, self.observers)
 
@@ -363,7 +365,7 @@ class Service:
     def _checkpoint(self) -> Future[None]:
         """Sync the sinks, write a snapshot, truncate the write-ahead log. Runs in the worker's thread.
 
-        The log starts a new segment before, so that all segments with entries of this snapshot can be deleted.
+        The log starts a new segment before, so that all segments with entries of the snapshot can be deleted.
         """
         self.worker.sync()
         position = self.worker.counts_now()[0].position

@@ -118,7 +118,9 @@ class Setup:
     settings: ServiceSettings
     stages: list[Stage]
     seed: int | None = None
-    again: Callable[[], Setup] | None = field(default=None, compare=False, repr=False)  # reads the configuration again
+    again: Callable[[], Setup] | None = field(
+        default=None, compare=False, repr=False
+    )  # reads the configuration again
 
     @property
     def loopback(self) -> bool:

@@ -8,8 +8,8 @@ from typing import Final
 
 from querycloak.engines.pipeline import Stage
 
-#: Codes of reasons, most severe first: the worker has failed; the service starts or stops; the write-ahead log
-#: cannot be written; a sink or the profile store takes nothing; the source cannot be read.
+#: Codes of reasons, most severe first: the worker has failed; the service starts or stops; the write-ahead
+#: log cannot be written; a sink or the profile store takes nothing; the source cannot be read.
 FAILED: Final = "worker-failed"
 NOT_RUNNING: Final = "starting-or-stopping"
 WAL: Final = "write-ahead-log"

@@ -1,1 +1,1 @@
-"""Ingestion: request bodies to typed columns, pseudonyms, idempotency keys, group commit to the write-ahead log."""
+"""Ingestion: request bodies to typed columns, pseudonyms, idempotency keys, group commit."""

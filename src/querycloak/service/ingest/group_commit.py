@@ -1,4 +1,4 @@
-"""Group commit: one thread appends waiting requests to the write-ahead log with a single fsync, then answers them."""
+"""Group commit: one thread appends waiting requests to the log with a single fsync, then answers them."""
 
 from __future__ import annotations
 
@@ -258,7 +258,9 @@ class GroupCommitter:
         if request.kind == "queries" and request.body is not None:
             return self._queries_entry(request, request.body, now)
         if request.kind == "events" and request.frame is not None:
-            return self._keyed_entry(request, request.frame, {"accepted": request.frame.height, "skipped": {}}, now)
+            return self._keyed_entry(
+                request, request.frame, {"accepted": request.frame.height, "skipped": {}}, now
+            )
         facts = dict(request.facts)
         if "user" in facts:
             user = facts["user"]

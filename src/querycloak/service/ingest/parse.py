@@ -109,9 +109,8 @@ class TypedRecords:
     skipped: list[dict[str, list[int]]]
 
 
-
 def shortened(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer with the first skipped rows of each reason, and a count of all if some are left out."""
+    """Return an answer with the first skipped rows of each reason; if some are left out, with a count."""
     skipped: dict[str, list[int]] = answer["skipped"]
     if all(len(rows) <= LISTED for rows in skipped.values()):
         return dict(answer)
@@ -138,7 +137,9 @@ def _slow_path(records: Sequence[Record], requests: Sequence[ParsedBody], now: i
     good = clean(table, _OPTIONS)
     row = good.frame["row"].to_numpy()
     request = np.searchsorted(ends, row, side="right")
-    frame = good.frame.drop("row").with_columns(rows_since_head=_rows_since_head(good.frame, _messages(requests)[row]))
+    frame = good.frame.drop("row").with_columns(
+        rows_since_head=_rows_since_head(good.frame, _messages(requests)[row])
+    )
     arrivals = np.broadcast_to(_arrivals(requests, now), len(records))[row]
     timed = frame.with_columns(pl.col("time").fill_null(pl.Series(arrivals).cast(times.TIME)))
     accepted = np.bincount(request, minlength=len(requests)).tolist()
@@ -197,7 +198,9 @@ def _rows_since_head(frame: pl.DataFrame, message: IntArray) -> pl.Series:
     who = frame.select(pl.col("user").hash(1) ^ pl.col("query").hash(2)).to_series().to_numpy().view(np.int64)
     row = np.arange(frame.height)
     order = np.argsort(when, kind="stable")
-    return pl.Series(row - heads(when, who ^ (message * 0x9E3779B97F4A7C1), row, order, _NEVER), dtype=pl.Int32)
+    return pl.Series(
+        row - heads(when, who ^ (message * 0x9E3779B97F4A7C1), row, order, _NEVER), dtype=pl.Int32
+    )
 
 
 def _fast_path(records: Sequence[Any], message: IntArray, arrivals: IntArray) -> pl.DataFrame | None:

@@ -1,1 +1,1 @@
-"""Monitors a service: counts, held records, audits with certificates, an attack on the last released lines."""
+"""Monitors a service: counts, held records, audits with certificates, an attack on the last lines."""

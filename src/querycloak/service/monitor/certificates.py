@@ -171,7 +171,7 @@ class Certificates:
         write_private(self._path(period.number), certificate.to_bytes(made))
         line = _line(made)
         self._lines.append(line)
-        with self._index.open("a", opener=_private) as file:
+        with os.fdopen(os.open(self._index, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:
             file.write(_as_json(line))
         self.verdicts[line["verdict"]] += 1
         if line["verdict"] == "broken":
@@ -180,7 +180,7 @@ class Certificates:
         return made
 
     def _ledger_entry(self, period: Period, facts: Facts) -> dict[str, Any]:
-        """Return the period's entry in the ledger; a crash can come between the ledger and the certificate."""
+        """Return the period's ledger entry; a crash can come between the ledger and the certificate."""
         known = {"source": SOURCE, "release": _name(period.number), "sha256": facts.sha256}
         for earlier in reversed(self._ledger.of_source(SOURCE)):
             if known.items() <= earlier.items():
@@ -236,10 +236,6 @@ def _line(made: Certificate) -> dict[str, Any]:
     return {name: stream[name] for name in ("number", "from", "to", "first", "last")} | {
         "verdict": made["audit"]
     }
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _as_json(line: dict[str, Any]) -> str:

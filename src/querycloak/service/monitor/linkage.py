@@ -61,7 +61,7 @@ class TruthWindow(StreamObserver):
         return pl.concat(parts, how="diagonal_relaxed").tail(self._rows) if parts else pl.DataFrame()
 
     def delay(self) -> dict[str, Any] | None:
-        """Return the number of records accepted between a record's arrival and its release; None without rows."""
+        """Return how many records were accepted between a record's arrival and its release."""
         truth = self.truth()
         if not truth.height:
             return None
@@ -74,9 +74,7 @@ class TruthWindow(StreamObserver):
         return {"unit": "records", "median": int(median), "p95": int(high), "worst": int(worst)}
 
 
-def estimate(
-    log: ReleasedLog, window: TruthWindow, stages: list[Stage], now: float
-) -> dict[str, Any] | None:
+def estimate(log: ReleasedLog, window: TruthWindow, stages: list[Stage], now: float) -> dict[str, Any] | None:
     """Return what the attacks link of the last released rows; None for too few, or labels without a bound."""
     truth = window.truth()
     if truth.height < FEWEST:

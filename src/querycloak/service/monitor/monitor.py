@@ -37,7 +37,7 @@ CHECK_SECONDS: Final = 0.5
 REST: Final = 2.0
 #: Seconds to wait for the worker.
 PATIENCE: Final = 20.0
-#: Seconds between two counts of held records, at least; a count takes at most one part in so many of the time.
+#: Least seconds between two counts of held records; counting takes at most one part in so many of the time.
 COUNT_SECONDS: Final = 3.0
 COUNT_SHARE: Final = 100
 #: Level-1 categories that are listed, and parts of each; the rest is summed up.

@@ -27,7 +27,7 @@ from querycloak.service.stream.stream import Output, Stream
 AS_IT_LEFT: Final = "the released lines are those that left, each once and in order"
 #: Rows that arrive or are released within a slice, about; each takes some 50 bytes.
 SLICE_ROWS: Final = 100_000
-#: Slices that may wait for the audit; if it falls behind further, slices are left out, and the certificate states it.
+#: Slices that may wait for the audit; further ones are left out, and the certificate states it.
 MOST_SLICES: Final = 16
 _READ_ROWS: Final = 50_000
 _LINE: Final = {
@@ -78,8 +78,8 @@ def read_table(log: ReleasedLog, first: int, last: int) -> pl.DataFrame:
 class AuditSlice:
     """The stream between two moments; users and queries are numbers.
 
-    `held` are the records held at the beginning, unless they follow from the slice before; `still_held` are the
-    rows held at the end. A slice that is not `complete` only states which lines were left out.
+    `held` are the records held at the beginning, unless they follow from the slice before; `still_held` are
+    the rows held at the end. A slice that is not `complete` only states which lines were left out.
     """
 
     stages: list[Stage]
@@ -235,7 +235,7 @@ class StreamAuditor:
 
 
 def _shift(part: AuditSlice, held: int) -> int:
-    """Return the difference between an audit's row numbers, which begin with the held rows, and the stream's."""
+    """Return the difference between row numbers of an audit, which begin with held rows, and the stream's."""
     return held - part.since
 
 

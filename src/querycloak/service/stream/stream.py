@@ -39,7 +39,7 @@ _COUNTERS: Final = ("accepted", "released", "epoch", "at")
 
 @dataclass(frozen=True)
 class Output:
-    """A batch of released lines. `truth` maps each line to its original record and never leaves the process."""
+    """Released lines. `truth` maps each line to its original record and never leaves the process."""
 
     first: int
     frame: pl.DataFrame
@@ -58,7 +58,7 @@ class Output:
 class Stream:
     """State of one source: pipeline, held records, positions.
 
-    Records are numbered here, in the order in which entries are applied; all draws are keyed by these numbers.
+    Records are numbered here, in the order of entries; all draws are keyed by these numbers.
     """
 
     def __init__(
@@ -257,7 +257,9 @@ class Stream:
                 for observer in self.observers:
                     observer.on_setting(self)
                 return _no_output(self.released)
-        raise Refused(f"`{name}` cannot be changed while the service runs", hint="restart the service with it")
+        raise Refused(
+            f"`{name}` cannot be changed while the service runs", hint="restart the service with it"
+        )
 
     def _dropped_by_methods(self) -> Counter[str]:
         return Counter(
@@ -313,7 +315,7 @@ class Stream:
     # Snapshots
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state by name, for `state_codec.dump`. It holds raw records, so protect it like the log."""
+        """Return the state by name. It holds raw records, so protect it like the log."""
         own: dict[str, Any] = {f"own/{name}": getattr(self, name) for name in _COUNTERS}
         own |= {"own/dropped": dict(self.dropped), "own/erased": self.erased.times_erased}
         own |= {"own/read": self.read, "own/profiles_to_delete": self.profiles_to_delete}

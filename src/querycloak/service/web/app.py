@@ -29,7 +29,13 @@ from querycloak.service.web.middleware import Middleware
 from querycloak.service.web.rate_limit import RateLimiter
 
 health = APIRouter()
-ROUTERS: Final = (routes_ingest.router, routes_read.router, routes_admin.router, routes_monitor.router, health)
+ROUTERS: Final = (
+    routes_ingest.router,
+    routes_read.router,
+    routes_admin.router,
+    routes_monitor.router,
+    health,
+)
 _TYPES: Final = {
     ".css": "text/css",
     ".html": "text/html",

@@ -130,7 +130,8 @@ def _token(number: int, line: str) -> tuple[bytes, TokenHolder]:
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
     raise UsageError(
-        f"line {number} of the token file is not a token", hint="create tokens with `querycloak serve --new-token`"
+        f"line {number} of the token file is not a token",
+        hint="create tokens with `querycloak serve --new-token`",
     )
 
 

@@ -1,6 +1,6 @@
 """Limits of one connection: time and size of the request head, number of connections, stalled readers.
 
-uvicorn bounds only the pause between requests; with httptools it bounds neither the time nor the size of a head.
+uvicorn bounds the pause between requests only; with httptools it bounds neither time nor size of a head.
 """
 
 from __future__ import annotations
@@ -173,7 +173,9 @@ class LimitedConnection(HttpToolsProtocol):
 
     def _refuse(self, error: QueryCloakError) -> None:
         self._stop_timer()
-        if not self._responding() or self._take_response():  # else its bytes would be part of another response
+        if (
+            not self._responding() or self._take_response()
+        ):  # else its bytes would be part of another response
             response = errors.to_response(error)
             head = [STATUS_LINE[response.status_code]]
             head += [name + b": " + value + b"\r\n" for name, value in response.raw_headers]

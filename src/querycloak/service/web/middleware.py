@@ -1,8 +1,8 @@
 """The one ASGI wrapper around all routes: checks requests, adds security headers, counts responses.
 
-A service without tokens permits every caller everything. A web page that the operator opens can reach it, by a
-host name that resolves to this machine or by a plain POST. Such a service therefore accepts only its own host
-names, and no state-changing request from a page of another origin.
+A service without tokens permits every caller everything. A web page that the operator opens can reach it,
+by a host name that resolves to this machine or by a plain POST. Such a service therefore accepts only its
+own host names, and no state-changing request from a page of another origin.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _check_host(headers: Headers) -> None:
 
 
 def _check_origin(headers: Headers) -> None:
-    """Refuse requests that a browser makes for a page of another origin; other clients send neither header."""
+    """Refuse requests that a browser makes for a page of another origin."""
     origin = headers.get("origin")
     elsewhere = origin is not None and urlsplit(origin).netloc != headers["host"]
     if elsewhere or headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
