@@ -293,7 +293,7 @@ class Service:
     def erase(self, user: str) -> dict[str, int]:
         """Erase a user; return the number of held and of released records."""
         result = self._result(self._committer.submit(PendingRequest("erasure", facts={"user": user})))
-        self._checkpoint_now()
+        self.checkpoint()
         return dict(result)
 
     def export(self, user: str) -> dict[str, Any]:
@@ -305,10 +305,10 @@ class Service:
     def rotate(self) -> dict[str, int]:
         """Start a new epoch: release or drop held records; all users get new pseudonyms."""
         result = self._result(self._committer.submit(PendingRequest("epoch")))
-        self._checkpoint_now()
+        self.checkpoint()
         return result | {"epoch": self.worker.counts_now()[0].epoch}
 
-    def _checkpoint_now(self) -> None:
+    def checkpoint(self) -> None:
         """Write a snapshot and delete all segments of the write-ahead log before it."""
         self._result(self._committer.call(self.wal.cut))
         self._result(self._result(self.worker.run_on_worker(self._checkpoint)))

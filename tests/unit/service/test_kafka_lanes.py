@@ -7,6 +7,10 @@ import sys
 
 import polars as pl
 import pytest
+from querycloak.service.kafka.lane import Lane, Mark
+from querycloak.service.kafka.loading import Loader
+from querycloak.service.kafka.store import LocalLanes
+from querycloak.service.pseudonyms import Pseudonyms
 
 from querycloak.engines import state_codec
 from querycloak.engines.pipeline import parse_stages
@@ -14,10 +18,6 @@ from querycloak.errors import DataError, MissingExtra, ParameterError, Refused, 
 from querycloak.service import entries
 from querycloak.service.entries import Entry
 from querycloak.service.kafka import address, client, messages
-from querycloak.service.kafka.lane import Lane, Mark
-from querycloak.service.kafka.loading import Loader
-from querycloak.service.kafka.store import LocalLanes
-from querycloak.service.pseudonyms import Pseudonyms
 from querycloak.service.sinks.profiles import open_store
 from querycloak.service.stream import Stream
 from querycloak.service.tally import Tally

@@ -10,6 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from querycloak.service.kafka.board import SINCE, Asked, Board, answer_name, packed
+from querycloak.service.kafka.errands import _told
+from querycloak.service.kafka.keying import key_of, partition_of
+from querycloak.service.kafka.lane import REMEMBERED, Lane, Mark
+from querycloak.service.kafka.pieces import Pieces
 
 from querycloak.errors import DataError, ParameterError, QueryCloakError, Refused, Unavailable
 from querycloak.service import kinds
@@ -17,11 +22,6 @@ from querycloak.service.kafka import agreement, client, pieces
 from querycloak.service.kafka import board as boards
 from querycloak.service.kafka import runner as runners
 from querycloak.service.kafka.address import parse
-from querycloak.service.kafka.board import SINCE, Asked, Board, answer_name, packed
-from querycloak.service.kafka.errands import _told
-from querycloak.service.kafka.keying import key_of, partition_of
-from querycloak.service.kafka.lane import REMEMBERED, Lane, Mark
-from querycloak.service.kafka.pieces import Pieces
 from querycloak.service.settings import setup
 from querycloak.service.sinks.profiles import open_store
 from querycloak.service.tally import Tally

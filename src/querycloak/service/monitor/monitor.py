@@ -68,7 +68,7 @@ class Monitor:
         self.linkage: dict[str, Any] | None = None
         self._next_count = 0.0
         self._counting: Future[Any] | None = None
-        self._stop, self._busy = threading.Event(), threading.Lock()
+        self._stop, self.audit_lock = threading.Event(), threading.Lock()
         self._attacked, self._attacked_line = 0.0, -1
         self._threads: list[threading.Thread] = []
 
@@ -147,7 +147,7 @@ class Monitor:
 
     def run_due(self) -> None:
         """Audit queued slices; certify and attack if it is time."""
-        with self._busy:
+        with self.audit_lock:
             self._audit_queued()
         if time.time() - self._period.begun >= self._certificate_seconds:
             self.certify()
@@ -174,7 +174,7 @@ class Monitor:
         """End the period now; write its certificate if it released a line."""
         worker = self._worker
         worker.run_on_worker(lambda: self.slices.cut(worker.stream)).result(PATIENCE)
-        with self._busy:
+        with self.audit_lock:
             self._audit_queued()
             self._finish(self._period.stages)
 

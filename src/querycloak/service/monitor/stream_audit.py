@@ -100,7 +100,7 @@ class SliceCollector(StreamObserver):
     """Collects slices in the worker's thread and queues them for the audit's thread."""
 
     def __init__(self, stream: Stream, rows: int = SLICE_ROWS) -> None:
-        self._size = rows
+        self.size = rows
         self.ready: deque[AuditSlice] = deque()
         self.lost = False  # set by the audit when it cannot continue from the slice before
         self._slice = self._first(stream)
@@ -118,7 +118,7 @@ class SliceCollector(StreamObserver):
 
     def on_records(self, stream: Stream, rows: pl.DataFrame) -> None:
         """Add arrived records; before that, end a slice that is large enough."""
-        if self._slice.rows >= self._size:
+        if self._slice.rows >= self.size:
             self._end(stream, int(rows["row"][0]))
         self._slice.arrived.append(_as_numbers(rows.select(*_ROW)))
         self._slice.rows += rows.height

@@ -87,6 +87,8 @@ class ClickJoiner:
 
     def next_due(self) -> int | None:
         """Return the time at which a search or click is due, in microseconds; None if none is held."""
+        while self._arrivals and not any(query_id in self._clicks for query_id in self._arrivals[0][1]):
+            self._arrivals.popleft()
         firsts = [self._queries.first_at(), self._arrivals[0][0] if self._arrivals else None]
         known = [first for first in firsts if first is not None]
         return min(known) + self._wait if known else None

@@ -237,7 +237,7 @@ class Worker:
 
 
 def _failure(error: BaseException) -> QueryCloakError:
-    """Return the failure with its reason. Our own messages hold no data; of others, only the place is named."""
+    """Return the failure with its reason; of an error that is not our own, only type and place."""
     if isinstance(error, QueryCloakError):
         return error
     frame = traceback.extract_tb(error.__traceback__)[-1]

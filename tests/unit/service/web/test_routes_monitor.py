@@ -10,12 +10,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from querycloak._version import __version__
-from querycloak.service.monitor.buffers import Pacing
 from querycloak.service.service import Service
 from querycloak.service.web.app import make_app
-from querycloak.service.web.guard import Guard
-from querycloak.service.web.tokens import Tokens, add_token
-from tests.unit.service.watched import SECRET_QUERY, SECRET_USER, made_up, running, send
+from querycloak.service.web.auth import Tokens, add_token
+from tests.unit.service.running import SECRET_QUERY, SECRET_USER, made_up, running, send
 
 pytestmark = pytest.mark.service
 ROUTES = ("/v1/overview", "/v1/certificates", "/v1/certificates/1", "/metrics")
@@ -25,17 +23,16 @@ ROUTES = ("/v1/overview", "/v1/certificates", "/v1/certificates/1", "/metrics")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with running(tmp_path_factory.mktemp("state"), k=3) as service:
         send(service, made_up())
-        service.watch._pacing, service.watch._counting = Pacing(), None  # count again, now that all is in
-        service.watch.sample()
-        service.worker.ask(lambda: None).result()
-        service.watch.attack()
-        service.watch.certify()
+        service.monitor.sample()
+        service.monitor.count_held().result()
+        service.monitor.attack()
+        service.monitor.certify()
         yield service
 
 
 @pytest.fixture
 def client(service: Service) -> TestClient:
-    return TestClient(make_app(service, Guard(Tokens(None))), base_url="http://127.0.0.1")
+    return TestClient(make_app(service, Tokens(None)), base_url="http://127.0.0.1")
 
 
 def test_the_overview_says_what_the_page_needs(service: Service, client: TestClient) -> None:
@@ -49,9 +46,9 @@ def test_the_overview_says_what_the_page_needs(service: Service, client: TestCli
     assert method["settings"]["k"] == 3
     assert method["promise"]
     assert method["does_not_protect_against"]
-    assert found["counts"] == service.status()
+    assert found["counts"] == service.state().status()
     assert found["samples"][-1][1:] == [
-        service.status()[n] for n in ("accepted", "released", "held", "queued")
+        service.state().status()[n] for n in ("accepted", "released", "held", "queued")
     ]
     assert found["delay"]["worst"] >= found["delay"]["p95"] >= found["delay"]["median"] >= 0
     assert found["age"]["oldest"] >= found["age"]["median"] >= 0
@@ -61,10 +58,9 @@ def test_the_overview_says_what_the_page_needs(service: Service, client: TestCli
     assert set(found["certificates"][0]) == {"number", "from", "to", "first", "last", "verdict"}
 
 
-def test_an_address_with_a_password_is_not_shown(tmp_path: Path) -> None:
-    from querycloak.service.monitor.overview import _kind
-
-    assert _kind("kafka://user:password@host:9092/topic") == "kafka"
+def test_the_address_of_a_sink_is_not_shown(tmp_path: Path) -> None:
+    with running(tmp_path, options={"sink": f"file:{tmp_path / 'lines'}"}) as service:
+        assert service.state().sink == "file"
 
 
 def test_a_certificate_is_given_as_it_was_written(service: Service, client: TestClient) -> None:
@@ -91,12 +87,12 @@ def test_metrics_count_by_route_and_never_by_address(service: Service, client: T
     assert "querycloak_acknowledgement_seconds_count 1.0" in text
     assert 'querycloak_certificates_total{verdict="kept"} 1.0' in text
     assert 'querycloak_linkage{attack="link-repeat",figure="bound"}' in text
-    assert f"querycloak_records_released_total {float(service.status()['released'])}" in text
+    assert f"querycloak_records_released_total {float(service.state().status()['released'])}" in text
     for name in ("journal_bytes", "snapshot_age_seconds", "outlet_trouble", "records_held", "records_queued"):
         assert f"\nquerycloak_{name} " in text
 
 
-def test_nobody_is_seen_by_who_watches(service: Service, client: TestClient) -> None:
+def test_no_user_or_query_is_in_what_monitoring_shows(service: Service, client: TestClient) -> None:
     lines = service.released.read(0, 1 << 30).splitlines()
     labels = {json.loads(line)["user"] for line in lines}
     assert labels
@@ -106,10 +102,10 @@ def test_nobody_is_seen_by_who_watches(service: Service, client: TestClient) -> 
         assert not [word for word in (SECRET_USER, SECRET_QUERY, *labels) if word in text]
 
 
-def test_watching_needs_its_right(service: Service, tmp_path: Path) -> None:
+def test_monitoring_needs_its_right(service: Service, tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     tokens = {role: add_token(file, role, role) for role in ("ingest", "read", "research", "admin")}
-    client = TestClient(make_app(service, Guard(Tokens(file))))
+    client = TestClient(make_app(service, Tokens(file)))
     for route in ROUTES:
         assert client.get(route).status_code == 401
         status = {

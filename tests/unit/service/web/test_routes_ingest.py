@@ -15,14 +15,14 @@ pytest.importorskip("fastapi")
 
 from fastapi.testclient import TestClient  # noqa: E402
 
-from querycloak.service import intake, ubi  # noqa: E402
-from querycloak.service.monitor.buffers import Held  # noqa: E402
+from querycloak.errors import DataError  # noqa: E402
+from querycloak.service.ingest import parse, ubi  # noqa: E402
+from querycloak.service.monitor.monitor import BufferStats  # noqa: E402
 from querycloak.service.service import Service  # noqa: E402
-from querycloak.service.web import bodies, records  # noqa: E402
+from querycloak.service.web import bodies  # noqa: E402
 from querycloak.service.web.app import make_app  # noqa: E402
-from querycloak.service.web.guard import Guard  # noqa: E402
-from querycloak.service.web.tokens import ROLES, Tokens, add_token  # noqa: E402
-from tests.unit.service.watched import running  # noqa: E402
+from querycloak.service.web.auth import ROLES, Tokens, add_token  # noqa: E402
+from tests.unit.service.running import running  # noqa: E402
 
 BOTH = {"user": "a", "query": "b", "client_id": "a", "user_query": "b", "query_id": "1"}
 CLICK = {"action_name": "click", "query_id": "1"}
@@ -37,7 +37,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def client(service: Service) -> TestClient:
-    app = make_app(service, Guard(Tokens(None)))
+    app = make_app(service, Tokens(None))
     return TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
 
 
@@ -82,13 +82,13 @@ def test_an_answer_counts_all_bad_rows_and_names_the_first(client: TestClient, p
     body = json.dumps(BOTH).encode() + b"\n" + b"x\n" * 5000
     first = post(client, path, body, key="many bad")
     assert first["skipped_total"] == 5000
-    assert first["skipped"] == {"not JSON": list(range(1, intake.NAMED + 1))}
+    assert first["skipped"] == {"not JSON": list(range(1, parse.LISTED + 1))}
     assert post(client, path, body, key="many bad") == first | {"repeated": True}
 
 
 def test_what_is_remembered_of_an_answer_is_short(service: Service, client: TestClient) -> None:
     post(client, "/v1/records", b"x\n" * 20_000, key="long memory")
-    kept = service.door.call(service._keys.items).result()
+    kept = service._committer.call(service._keys.items).result()
     assert max(len(answer) for _, _, answer in kept) < 1000
 
 
@@ -105,7 +105,7 @@ def test_a_key_belongs_to_its_route(client: TestClient) -> None:
 
 def test_a_key_belongs_to_who_sends_it(service: Service, tmp_path: Path) -> None:
     tokens = [add_token(tmp_path / "tokens", name, "ingest") for name in ("one", "other")]
-    client = TestClient(make_app(service, Guard(Tokens(tmp_path / "tokens"))))
+    client = TestClient(make_app(service, Tokens(tmp_path / "tokens")))
     body = json.dumps(BOTH).encode()
     found = [post(client, PATHS[0], body, key="shared", **bearer(token)) for token in (*tokens, tokens[0])]
     assert [one["repeated"] for one in found] == [False, False, True]
@@ -119,7 +119,7 @@ def test_large_bodies_are_not_parsed_where_all_wait(
     client: TestClient, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[str] = []
-    for module, name in ((records, "parse"), (ubi, "queries"), (ubi, "events")):
+    for module, name in ((parse, "parse"), (ubi, "queries"), (ubi, "events")):
         real = getattr(module, name)
 
         def noting(*given: Any, real: Any = real, **named: Any) -> Any:
@@ -136,7 +136,7 @@ def test_large_bodies_are_not_parsed_where_all_wait(
 
 
 def test_bodies_under_way_share_one_room(service: Service, client: TestClient) -> None:
-    room = client.app.state.room = bodies.Room(1000)  # type: ignore[attr-defined]
+    room = client.app.state.body_budget = bodies.BodyBudget(1000)  # type: ignore[attr-defined]
     body = json.dumps(BOTH).encode()
     most = service.settings.body_bytes
     room.take(most - len(body), most)  # by somebody else
@@ -144,30 +144,30 @@ def test_bodies_under_way_share_one_room(service: Service, client: TestClient) -
     for path in PATHS:
         answer = client.post(path, content=body + b" ")
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
-    room.give_back(most - len(body))
-    assert room._taken == 0, "what was taken is given back, after answers and after errors"
+    room.taken -= most - len(body)
+    assert room.taken == 0, "what was taken is given back, after answers and after errors"
     assert client.post(PATHS[0], content=b"x", headers={"content-type": "application/json"}).is_client_error
-    assert room._taken == 0
+    assert room.taken == 0
 
 
 # What nobody may learn
 
 
-def test_health_tells_no_names_of_files(
+def test_health_names_codes_and_no_files(
     service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert client.get("/readyz").json() == {"status": "ok"}
-    told = []
+    assert client.get("/healthz").json() == {"status": "ok"}
     monkeypatch.setattr(service.worker, "trouble", f"no room to write `{service.folder}/released`")
-    told.append(client.get("/readyz"))
+    answers = [client.get("/readyz")]
+    assert "not ready: sink" in answers[0].text
+    assert client.get("/healthz").status_code == 200
     assert client.get("/v1/overview").json()["trouble"] == service.worker.trouble
-    monkeypatch.setattr(service, "failure", lambda: f"`{service.folder}` is broken")
-    told += [client.get("/readyz"), client.get("/healthz")]
-    monkeypatch.setattr(service, "ready", False)
-    told.append(client.get("/readyz"))
-    assert [answer.status_code for answer in told] == [503] * 4
-    assert len({answer.text for answer in told}) == 3  # one text for each kind
-    assert not [answer for answer in told if str(service.folder) in answer.text]
+    monkeypatch.setattr(service.worker, "failure", DataError(f"`{service.folder}` is broken"))
+    answers += [client.get("/readyz"), client.get("/healthz")]
+    assert "not ready: worker-failed, sink" in answers[1].text
+    assert [answer.status_code for answer in answers] == [503] * 3
+    assert not [answer for answer in answers if str(service.folder) in answer.text]
 
 
 def test_research_sees_round_numbers_of_whole_categories(
@@ -178,10 +178,10 @@ def test_research_sees_round_numbers_of_whole_categories(
         {"category": "Health", "held": 19, "parts": parts},
         {"category": "Law", "held": 9, "parts": []},
     ]
-    monkeypatch.setattr(service.watch, "held", Held(buffers=buffers))
+    monkeypatch.setattr(service.monitor, "buffers", BufferStats(by_category=buffers))
     file = tmp_path / "tokens"
     tokens = {role: add_token(file, role, role) for role in ROLES}
-    client = TestClient(make_app(service, Guard(Tokens(file))))
+    client = TestClient(make_app(service, Tokens(file)))
     seen = {
         role: client.get("/v1/overview", headers=bearer(tokens[role])).json()["buffers"]
         for role in ("research", "read", "admin")

@@ -21,7 +21,7 @@ from querycloak.errors import UsageError  # noqa: E402
 from querycloak.keys import derive  # noqa: E402
 from querycloak.service import entries  # noqa: E402
 from querycloak.service.entries import SCHEMA, Entry  # noqa: E402
-from querycloak.service.stream import Stream  # noqa: E402
+from querycloak.service.stream.stream import Stream  # noqa: E402
 
 SECRET = b"s" * 32
 METHODS = [
@@ -40,7 +40,7 @@ def records(users=12, seed=5):
     topics = ["Sports/Soccer", "Arts/Music", "Health"]
     lengths = frame["query"].str.len_chars()
     frame = frame.with_columns(
-        category=pl.Series([topics[n % 3] for n in lengths.to_list()]), back=pl.lit(0, pl.Int32)
+        category=pl.Series([topics[n % 3] for n in lengths.to_list()]), rows_since_head=pl.lit(0, pl.Int32)
     )
     return frame.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
 
@@ -88,28 +88,28 @@ def test_a_restart_changes_nothing(methods, chosen, at, twice):
         third.restore(state_codec.load(state_codec.dump(second.snapshot())))
         second = third
     after = second.apply([entry(LOG[at:])])
-    assert (second.accepted, second.held + second.released + second.lost) == (LOG.height, LOG.height)
+    assert (second.accepted, second.held + second.released + second.dropped_total) == (LOG.height, LOG.height)
     assert lines([before, after, second.rotate()]) == expected
 
 
 @pytest.mark.parametrize(("methods", "chosen"), METHODS[:4])
 def test_a_stream_gives_what_the_local_engine_gives(methods, chosen):
     _, one = whole(methods, chosen)
-    assert one.accepted == one.released + one.lost
+    assert one.accepted == one.released + one.dropped_total
     frames = [stream(methods, chosen)]
     live = frames[0].apply([entry(LOG)])
     last = frames[0].rotate()
     shown = pl.concat([part.frame.drop("offset") for part in (live, last) if len(part)])
     pipeline = Pipeline(parse_stages(methods, chosen), derive(SECRET, "stream", "0"), Dictionaries())
     rows = pl.Series(np.arange(LOG.height))
-    piece = LOG.drop("back").with_columns(row=rows, _place=rows, _head=rows, _when=rows)
+    piece = LOG.drop("rows_since_head").with_columns(row=rows, _place=rows, _head=rows, _when=rows)
     local_frames = [part.frame for part in local.run(pipeline, [piece])]
     assert shown.equals(pl.concat(local_frames).select(shown.columns))
 
 
 @pytest.mark.parametrize(("methods", "chosen"), METHODS)
 def test_texts_that_nothing_refers_to_are_forgotten_and_change_nothing(methods, chosen, monkeypatch):
-    monkeypatch.setattr("querycloak.service.stream.SPARE_TEXTS", -1)
+    monkeypatch.setattr("querycloak.service.stream.stream.SPARE_TEXTS", -1)
     expected, _ = whole(methods, chosen)
     one, parts = stream(methods, chosen), []
     for start in range(0, LOG.height, 40):
@@ -123,8 +123,8 @@ def test_everything_is_released_held_or_dropped_at_every_moment():
     one = stream(["rules", "cohort"], {"k": "4"})
     for start in range(0, LOG.height, 7):
         one.apply([entry(LOG[start : start + 7])])
-        assert one.accepted == one.released + one.held + one.lost
-        assert one.lost == sum(one.reasons().values())
+        assert one.accepted == one.released + one.held + one.dropped_total
+        assert one.dropped_total == sum(one.reasons().values())
 
 
 def test_methods_that_need_order_drop_what_is_late():
@@ -139,8 +139,8 @@ def test_methods_that_need_the_whole_log_are_refused(method):
         stream([method], {})
 
 
-def test_fresh_labels_are_the_door_s_work():
-    with pytest.raises(UsageError, match="at the door"):
+def test_fresh_labels_are_refused():
+    with pytest.raises(UsageError, match="pseudonyms itself"):
         stream(["cohort"], {"labels": "fresh"})
 
 
@@ -155,25 +155,25 @@ def test_an_epoch_draws_other_labels():
     assert not first.frame["user"].equals(second.frame["user"])
 
 
-def test_an_erased_person_s_records_are_dropped_and_she_comes_back_a_stranger():
+def test_records_of_an_erased_user_are_dropped_and_the_label_is_never_used_again():
     one = stream(["cohort"], {"k": "6", "shards": "1"})
     name = LOG["user"][0]
     one.apply([entry(LOG.head(2))])
     waiting = one.held
     one.apply([Entry("erasure", 2, facts={"user": name})])
     assert waiting
-    assert one.told["held"] == LOG.head(2).filter(pl.col("user") == name).height
-    assert one.strangers.now(name) != name
+    assert one.last_result["held"] == LOG.head(2).filter(pl.col("user") == name).height
+    assert one.erased.current(name, 0) != name
     shown = pl.concat([part.frame for part in (one.apply([entry(LOG)]), one.rotate()) if len(part)])
     assert name not in shown["user"].to_list()
-    assert one.accepted == one.released + one.held + one.lost
+    assert one.accepted == one.released + one.held + one.dropped_total
 
 
 def test_what_waits_too_long_is_dropped_by_the_clock_that_entries_carry():
     one = stream(["cohort"], {"k": "50"})
     one.apply([entry(LOG[:5], at=10), entry(LOG[5:9], at=20)])
     one.apply([Entry("tick", 31, facts={"retention": 15})])
-    assert (one.held, one.lost) == (4, 5)
+    assert (one.held, one.dropped_total) == (4, 5)
     assert one.reasons() == {"cohort: waited longer than the retention time": 5}
 
 

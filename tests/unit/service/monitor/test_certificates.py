@@ -16,19 +16,19 @@ import querycloak as qc
 from querycloak import certificate
 from querycloak.errors import UsageError
 from querycloak.ledger import Ledger
-from querycloak.service import stream
-from querycloak.service.monitor import slices
-from querycloak.service.monitor.auditing import AS_IT_LEFT
-from querycloak.service.monitor.periods import ALL_AUDITED
+from querycloak.service.monitor import stream_audit
+from querycloak.service.monitor.certificates import ALL_AUDITED
+from querycloak.service.monitor.stream_audit import AS_IT_LEFT
 from querycloak.service.service import Service
-from tests.unit.service.watched import SECRET_QUERY, SECRET_USER, made_up, running, send
+from querycloak.service.stream import stream
+from tests.unit.service.running import SECRET_QUERY, SECRET_USER, made_up, running, send
 
 pytestmark = pytest.mark.service
 
 
 def newest(service: Service) -> dict[str, Any]:
-    number = service.watch.certificates.newest()[0]["number"]
-    return json.loads(service.watch.certificates.read(number))
+    number = service.monitor.certificates.newest()[0]["number"]
+    return json.loads(service.monitor.certificates.read(number))
 
 
 def verdicts(made: dict[str, Any]) -> dict[str, str]:
@@ -50,49 +50,49 @@ def test_every_period_of_a_good_stream_is_kept(tmp_path: Path, method: str, sett
     with running(tmp_path, method, **settings) as service:
         for third in range(3):
             send(service, lines[third::3])
-            service.watch.certify()
-        found = service.watch.certificates.newest()
+            service.monitor.certify()
+        found = service.monitor.certificates.newest()
         assert [one["verdict"] for one in found] == ["kept"] * 3
         assert [one["first"] for one in found][::-1] == [1, found[2]["last"] + 1, found[1]["last"] + 1]
         for number in (1, 2, 3):
-            made = json.loads(service.watch.certificates.read(number))
+            made = json.loads(service.monitor.certificates.read(number))
             assert set(verdicts(made).values()) == {"kept"}
 
 
 def test_small_slices_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "MOST", 1000)
+    monkeypatch.setattr(stream_audit, "MOST_SLICES", 1000)
     lines = made_up()
     with running(tmp_path, "swap", k=3, level=1) as service:
-        service.watch.slices._size = 100
+        service.monitor.slices.size = 100
         send(service, lines, at_once=70)
-        service.watch.certify()
+        service.monitor.certify()
         assert set(verdicts(newest(service)).values()) == {"kept"}
-        assert newest(service)["release"]["stream"]["last"] == service.status()["released"]
+        assert newest(service)["release"]["stream"]["last"] == service.state().status()["released"]
 
 
 def test_a_slice_waits_until_its_lines_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slice can end within a step, before the worker has written what left in it."""
-    monkeypatch.setattr(stream, "TOGETHER", 100)
+    monkeypatch.setattr(stream, "BATCH_ROWS", 100)
     with running(tmp_path, k=3) as service:
-        watch = service.watch
-        came = watch.slices.came
+        monitor = service.monitor
+        on_records = monitor.slices.on_records
 
         def hurried(*args: Any) -> None:
-            came(*args)
-            with watch._busy:
-                watch._audit_ready()
+            on_records(*args)
+            with monitor.audit_lock:
+                monitor._audit_queued()
 
-        monkeypatch.setattr(watch.slices, "came", hurried)
-        watch.slices._size = 50
+        monkeypatch.setattr(monitor.slices, "on_records", hurried)
+        monitor.slices.size = 50
         send(service, made_up(), at_once=2000)
-        watch.certify()
+        monitor.certify()
         assert newest(service)["audit"] == "kept"
 
 
 def test_the_hash_is_that_of_the_lines_and_verify_says_so(tmp_path: Path) -> None:
     with running(tmp_path / "state", k=3) as service:
         send(service, made_up())
-        service.watch.certify()
+        service.monitor.certify()
         made = newest(service)
         lines = service.released.read(0, 1 << 30)
     assert hashlib.sha256(lines).hexdigest() == made["release"]["sha256"]
@@ -116,17 +116,17 @@ def test_the_hash_is_that_of_the_lines_and_verify_says_so(tmp_path: Path) -> Non
 def _under_their_own_names(service: Service) -> None:
     """Tamper: let every record leave under its author, as if the method did nothing."""
     live = service.worker.stream
-    out = live._out
+    out = live._output
 
     def honest_names(batch: Any) -> Any:
-        rows = live.waiting.columns("_head", "user")
+        rows = live.records.columns("_head", "user")
         if rows is not None and len(batch):
             users = dict(rows.iter_rows())
             codes = live.pipeline.texts.user.encode(pl.Series([users[head] for head in batch.row.tolist()]))
             batch = batch.replace(user=codes)
         return out(batch)
 
-    live._out = honest_names  # type: ignore[method-assign]
+    live._output = honest_names  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize(
@@ -148,12 +148,12 @@ def test_labels_that_are_the_authors_break_the_promise(
     with running(tmp_path, method, **settings) as service:
         _under_their_own_names(service)
         send(service, made_up())
-        service.watch.certify()
+        service.monitor.certify()
         made = newest(service)
         assert made["audit"] == "broken"
         assert verdicts(made)[check] == "broken"
-        assert service.watch.certificates.verdicts["broken"] == 1
-        assert not service.trouble(), "the service goes on: to stop it is for people to decide"
+        assert service.monitor.certificates.verdicts["broken"] == 1
+        assert not service.state().health.codes, "the service continues: people decide whether to stop it"
     assert [record.message for record in caplog.records if record.levelname == "CRITICAL"] == [
         "a promise is broken"
     ]
@@ -164,14 +164,14 @@ def test_labels_from_nowhere_are_found_a_period_later(tmp_path: Path) -> None:
     lines = made_up()
     with running(tmp_path, "swap", k=3, level=1) as service:
         send(service, lines[: len(lines) // 2])
-        service.watch.certify()
+        service.monitor.certify()
         assert newest(service)["audit"] == "kept"
-        present = service.watch._auditor._present
+        present = service.monitor._auditor._present
         assert present is not None
         assert present.height
-        service.watch._auditor._present = present.clear()  # as if what waits had never come
+        service.monitor._auditor._present = present.clear()  # as if what waits had never come
         send(service, lines[len(lines) // 2 :])
-        service.watch.certify()
+        service.monitor.certify()
         assert verdicts(newest(service))["users per category are conserved"] == "broken"
 
 
@@ -185,7 +185,7 @@ def test_a_released_line_that_was_changed_on_disk_is_found(tmp_path: Path) -> No
         with file.open("r+b") as handle:
             handle.seek(place)
             handle.write(changed)
-        service.watch.certify()
+        service.monitor.certify()
         assert verdicts(newest(service))["every released query is the one that was asked"] == "broken"
         assert verdicts(newest(service))[AS_IT_LEFT] == "kept"
         with file.open("r+b") as handle:
@@ -203,7 +203,7 @@ def test_numbers_and_ledger_go_on_after_a_restart(tmp_path: Path) -> None:
         assert first["release"]["stream"]["number"] == 1, "a stop ends the period"
         assert set(verdicts(first).values()) == {"kept"}
         send(service, lines[half:])
-        service.watch.certify()
+        service.monitor.certify()
         second = newest(service)
     assert second["release"]["stream"]["first"] == first["release"]["stream"]["last"] + 1
     assert set(verdicts(second).values()) == {"kept"}
@@ -221,12 +221,12 @@ def test_lines_of_before_a_crash_are_certified_and_not_claimed_as_audited(
     half = len(lines) // 2
     with running(tmp_path, "swap", k=3, level=1) as service:
         send(service, lines[:half])
-        service.worker.ask(service._checkpoint).result()
-        monkeypatch.setattr(service.watch, "certify", lambda: None)  # as if it had died here
+        service.checkpoint()
+        monkeypatch.setattr(service.monitor, "certify", lambda: None)  # as if it had died here
     with running(tmp_path, "swap", k=3, level=1) as service:
-        before = service.status()["released"]
+        before = service.state().status()["released"]
         send(service, lines[half:])
-        service.watch.certify()
+        service.monitor.certify()
         made = newest(service)
         lines_now = service.released.read(0, 1 << 30)
     assert made["release"]["stream"]["first"] == 1
@@ -243,18 +243,18 @@ def test_lines_of_before_a_crash_are_certified_and_not_claimed_as_audited(
 def test_an_audit_that_falls_behind_says_what_it_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "MOST", 3)
+    monkeypatch.setattr(stream_audit, "MOST_SLICES", 3)
     lines = made_up()
     with running(tmp_path, k=3) as service:
-        with service.watch._busy:  # the audit's thread cannot go on
-            service.watch.slices._size = 200
+        with service.monitor.audit_lock:  # the audit's thread cannot go on
+            service.monitor.slices.size = 200
             send(service, lines, at_once=100)
-        service.watch.certify()
+        service.monitor.certify()
         made = newest(service)
         assert verdicts(made)[ALL_AUDITED] == "not checkable"
         assert made["audit"] == "kept"
         send(service, lines)
-        service.watch.certify()
+        service.monitor.certify()
         assert newest(service)["audit"] == "kept"
 
 
@@ -266,14 +266,14 @@ def test_a_failed_audit_is_told_and_the_next_begins_anew(
     with running(tmp_path, k=3) as service:
         send(service, lines[:third])
         with monkeypatch.context() as patch:
-            patch.setattr(service.watch._auditor, "_follow", lambda part, held: 1 // 0)
-            service.watch.certify()
+            patch.setattr(service.monitor._auditor, "_audit", lambda part, held: 1 // 0)
+            service.monitor.certify()
         assert verdicts(newest(service))[ALL_AUDITED] == "not checkable"
         send(service, lines[third : 2 * third])
-        service.watch.certify()
+        service.monitor.certify()
         assert verdicts(newest(service))[ALL_AUDITED] == "not checkable"
         send(service, lines[2 * third :])
-        service.watch.certify()
+        service.monitor.certify()
         assert set(verdicts(newest(service)).values()) == {"kept"}
 
 
@@ -287,12 +287,12 @@ def test_epochs_and_erasures_keep_promises(tmp_path: Path) -> None:
             for user in users[:3]:
                 service.erase(user)
             send(service, lines[quarter : 2 * quarter])
-            service.watch.certify()
+            service.monitor.certify()
             assert set(verdicts(newest(service)).values()) == {"kept"}
             send(service, lines[2 * quarter : 3 * quarter])
             service.rotate()
             send(service, lines[3 * quarter :])
-            service.watch.certify()
+            service.monitor.certify()
             assert set(verdicts(newest(service)).values()) == {"kept"}
 
 
@@ -310,7 +310,7 @@ def test_nobody_is_in_a_certificate(tmp_path: Path) -> None:
 def test_promises_about_whole_logs_are_not_tested_on_parts(tmp_path: Path) -> None:
     with running(tmp_path, "frequent-only", k=2) as service:
         send(service, made_up())
-        service.watch.certify()
+        service.monitor.certify()
         found = verdicts(newest(service))
     assert found["each released query was asked by at least 2 people"] == "not checkable"
     assert found["no row of the original is shown twice"] == "kept"
@@ -320,10 +320,10 @@ def test_a_changed_setting_ends_the_period(tmp_path: Path) -> None:
     lines = made_up()
     with running(tmp_path, "swap", k=2, level=1) as service:
         send(service, lines[: len(lines) // 2])
-        service.worker.ask(lambda: service.worker.stream.change("k", 4)).result()
+        service.worker.run_on_worker(lambda: service.worker.stream.change("k", 4)).result()
         send(service, lines[len(lines) // 2 :])
-        service.watch.certify()
-        made = [json.loads(service.watch.certificates.read(number)) for number in (1, 2)]
+        service.monitor.certify()
+        made = [json.loads(service.monitor.certificates.read(number)) for number in (1, 2)]
     assert [one["methods"][0]["settings"]["k"] for one in made] == [2, 4]
     assert [one["audit"] for one in made] == ["kept", "kept"]
     assert made[1]["release"]["stream"]["first"] == made[0]["release"]["stream"]["last"] + 1

@@ -1,4 +1,4 @@
-"""A small service for the tests of its watch: made-up records in, one step at a time."""
+"""A small service in the test's process: synthetic records in, one step at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from querycloak.service.intake import parse
+from querycloak.service.ingest.parse import parse
 from querycloak.service.service import Service
 from querycloak.service.settings import setup
 from tests.support import logs
@@ -19,7 +19,7 @@ SECRET_USER, SECRET_QUERY = "zzuserplantedzz", "zzqueryplantedzz"
 
 
 def made_up(users: int = 120, seed: int = 7) -> list[bytes]:
-    """Give a made-up log as lines, in order of time, with planted users and queries."""
+    """Return a synthetic log as lines, in order of time, with planted users and queries."""
     log = logs.made_up(users=users, seed=seed).frame.sort("time")
     planted = log.with_columns(
         user=pl.lit(SECRET_USER) + pl.col("user"),
@@ -33,7 +33,7 @@ def made_up(users: int = 120, seed: int = 7) -> list[bytes]:
 def running(
     folder: Path, method: str = "cohort", options: dict[str, Any] | None = None, **settings: Any
 ) -> Iterator[Service]:
-    """Run a service; its watch makes certificates only when a test says so."""
+    """Run a service; it certifies only when a test calls for it."""
     texts = {name: str(value) for name, value in settings.items()}
     service = Service(setup({"state": folder, **(options or {})}, [method], texts, seed=1, environment={}))
     service.open()
@@ -47,5 +47,5 @@ def running(
 def send(service: Service, lines: list[bytes], at_once: int = 400) -> None:
     """Send lines in pieces, and wait until all of them were applied."""
     for start in range(0, len(lines), at_once):
-        service.submit(parse(b"".join(lines[start : start + at_once]), lines=True)).result(30)
-    service.worker.ask(lambda: None).result(60)
+        service.submit_records(parse(b"".join(lines[start : start + at_once]), lines=True)).result(30)
+    service.worker.run_on_worker(lambda: None).result(60)

@@ -1,4 +1,4 @@
-"""Bodies of requests: the quick way gives what the careful way gives, or leaves it to that."""
+"""Request bodies: the fast path yields what the slow path yields, or leaves the records to it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ pytest.importorskip("msgspec")
 import numpy as np  # noqa: E402
 
 from querycloak.errors import DataError  # noqa: E402
-from querycloak.service import intake, quick, ubi  # noqa: E402
-from querycloak.service.intake import cleaned, parse  # noqa: E402
+from querycloak.service.ingest import parse as parsing  # noqa: E402
+from querycloak.service.ingest.parse import parse, to_columns  # noqa: E402
 
 NOW = 1_700_000_000_000_000
 TIMES = [
@@ -59,8 +59,8 @@ def bodies(requests):
 def one_by_one(requests):
     """Read every record as a line of its own, one after another: the way of whatever is odd."""
     return [
-        intake._sorted_out(
-            intake.objects(b"".join(json.dumps(one).encode() + b"\n" for one in records), lines=True)
+        parsing._parse_one_by_one(
+            parsing.objects(b"".join(json.dumps(one).encode() + b"\n" for one in records), lines=True)
         )
         for records in requests
     ]
@@ -76,25 +76,25 @@ def same(one, other):
 
 
 @given(BODIES)
-def test_both_ways_agree(requests):
+def test_both_paths_agree(requests):
     parsed = bodies(requests)
     records = [record for request in parsed for record in request.records]
-    same(cleaned(parsed, NOW), intake.carefully(records, parsed, NOW))
-    same(cleaned(parsed, NOW), cleaned(one_by_one(requests), NOW))
+    same(to_columns(parsed, NOW), parsing._slow_path(records, parsed, NOW))
+    same(to_columns(parsed, NOW), to_columns(one_by_one(requests), NOW))
 
 
 @given(st.lists(st.lists(PLAIN, min_size=1, max_size=5), min_size=1, max_size=3))
-def test_plain_records_go_the_quick_way(requests):
+def test_plain_records_take_the_fast_path(requests):
     parsed = bodies(requests)
     records = [record for request in parsed for record in request.records]
     part = np.repeat(np.arange(len(parsed)), [len(one.records) for one in parsed])
-    assert quick.frame(records, part, np.array(NOW)) is not None
-    same(cleaned(parsed, NOW), intake.carefully(records, parsed, NOW))
+    assert parsing._fast_path(records, part, np.array(NOW)) is not None
+    same(to_columns(parsed, NOW), parsing._slow_path(records, parsed, NOW))
 
 
 @pytest.mark.parametrize("body", [b"", b"\n\n", b" \n"])
 def test_an_empty_body_is_no_record(body):
-    assert cleaned([parse(body, lines=True)], NOW).accepted == [0]
+    assert to_columns([parse(body, lines=True)], NOW).accepted == [0]
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,13 @@ def test_lines_that_are_no_records_are_counted():
         + b"[" * 5000
         + b"\n"
     )
-    found = cleaned([parse(body, lines=True)], NOW)
+    found = to_columns([parse(body, lines=True)], NOW)
     assert found.frame.select("user", "query").rows() == [("5", "6")]
     assert found.skipped == [{"not JSON": [0, 1, 2, 3, 6], "no user": [5]}]
 
 
 def test_a_number_too_large_for_any_is_no_text():
-    found = cleaned([parse(b'{"user": 1e999999, "query": "q"}', lines=False)], NOW)
+    found = to_columns([parse(b'{"user": 1e999999, "query": "q"}', lines=False)], NOW)
     assert (found.accepted, found.skipped) == ([0], [{"no user": [0]}])
 
 
@@ -133,7 +133,7 @@ def test_a_number_too_large_for_any_is_no_text():
     ids=["half a character", "half a character elsewhere", "the year 0", "a huge rank"],
 )
 def test_what_no_table_can_hold_is_counted(record, reason, lines):
-    found = cleaned([parse(record.encode(), lines=lines)], NOW)
+    found = to_columns([parse(record.encode(), lines=lines)], NOW)
     assert (found.accepted, found.skipped) == ([0], [{reason: [0]}])
 
 
@@ -160,23 +160,13 @@ def test_many_bad_lines_cost_little_each():
     assert seconds(40_000) < 32 * max(seconds(5000), 0.005)
 
 
-def test_ubi_documents_are_sorted_out_like_lines():
-    body = b'x\n{"client_id": "c", "user_query": "q"}\n[1]\n{"client_id": "\\ud800", "user_query": "q"}\n'
-    found = ubi.queries(body, b"key", lines=True)
-    assert {reason: rows.tolist() for reason, rows in found.bad.items()} == {
-        "not JSON": [0, 2],
-        "not UTF-8": [3],
-    }
-    assert (found.rows, found.size, len(found.records), found.ids) == ([1], 4, 1, [""])
-
-
 def test_a_shortened_answer_can_be_shortened_again():
-    once = intake.shortened({"accepted": 1, "skipped": {"not JSON": list(range(500)), "no user": [7]}})
+    once = parsing.shortened({"accepted": 1, "skipped": {"not JSON": list(range(500)), "no user": [7]}})
     assert once == {
         "accepted": 1,
-        "skipped": {"not JSON": list(range(intake.NAMED)), "no user": [7]},
+        "skipped": {"not JSON": list(range(parsing.LISTED)), "no user": [7]},
         "skipped_total": 501,
     }
-    assert intake.shortened(once) == once
+    assert parsing.shortened(once) == once
     few = {"accepted": 1, "skipped": {"no user": [7]}}
-    assert intake.shortened(few) == few
+    assert parsing.shortened(few) == few

@@ -1,8 +1,7 @@
-"""Searches and clicks of OpenSearch UBI: joined in any order of arrival, by the clock that entries carry."""
+"""Searches and clicks of OpenSearch UBI: joined in any order of arrival, by the time of entries."""
 
 from __future__ import annotations
 
-import json
 import time
 
 import polars as pl
@@ -15,11 +14,8 @@ pytestmark = pytest.mark.service
 pytest.importorskip("msgspec")
 
 from querycloak.engines import state_codec  # noqa: E402
-from querycloak.errors import DataError  # noqa: E402
-from querycloak.service import ubi  # noqa: E402
-from querycloak.service.joining import EVENTS, QUERIES, Joiner  # noqa: E402
-
-KEY = b"k" * 32
+from querycloak.service.entries import EVENTS, QUERIES  # noqa: E402
+from querycloak.service.stream.click_join import ClickJoiner  # noqa: E402
 
 
 def searches(*ids):
@@ -32,20 +28,20 @@ def clicks(*pairs):
 
 
 def shown(frame):
-    return frame.select("query", "rank", "url", "back").rows()
+    return frame.select("query", "rank", "url", "rows_since_head").rows()
 
 
 def test_a_search_waits_for_its_clicks():
-    one = Joiner(wait=10)
+    one = ClickJoiner(wait=10)
     one.add_queries(searches("a", "b"), 1)
     one.add_events(clicks(("a", 3), ("a", 1)), 5)
     assert one.due(10).height == 0
     assert shown(one.due(11)) == [("qa", 3, "x3", 0), ("qa", 1, "x1", 1), ("qb", None, None, 0)]
-    assert (one.waiting, one.busy) == (0, False)
+    assert (one.held, one.next_due()) == (0, None)
 
 
 def test_clicks_may_come_before_their_search():
-    one = Joiner(wait=10)
+    one = ClickJoiner(wait=10)
     one.add_events(clicks(("a", 1)), 1)
     one.add_queries(searches("a"), 5)
     assert one.due(11).height == 0
@@ -53,15 +49,15 @@ def test_clicks_may_come_before_their_search():
 
 
 def test_clicks_of_no_search_are_counted_and_forgotten():
-    one = Joiner(wait=10)
+    one = ClickJoiner(wait=10)
     one.add_events(clicks(("a", 1), ("b", 1)), 1)
     one.due(11)
     assert dict(one.dropped) == {"click without its query": 2}
-    assert not one.busy
+    assert one.next_due() is None
 
 
 def test_an_erased_person_s_searches_and_clicks_go():
-    one = Joiner(wait=10)
+    one = ClickJoiner(wait=10)
     one.add_queries(searches("a", "b"), 1)
     one.add_events(clicks(("a", 1), ("b", 2)), 1)
     assert one.erase("ua") == 1
@@ -74,11 +70,11 @@ STEPS = st.lists(st.tuples(st.booleans(), st.sampled_from("abc"), st.integers(0,
 @given(steps=STEPS, restart=st.integers(0, 12))
 def test_joining_agrees_with_plain_lists(steps, restart):
     """Every search leaves once, `wait` after it came, with all clicks that came by then and none twice."""
-    one, now, waiting, events, left, expected, alone = Joiner(wait=3), 0, [], [], [], [], 0
+    one, now, waiting, events, left, expected, alone = ClickJoiner(wait=3), 0, [], [], [], [], 0
     for number, (is_search, name, later) in enumerate(steps):
         now += later
         if number == restart:
-            again = Joiner(wait=3)
+            again = ClickJoiner(wait=3)
             again.restore(state_codec.load(state_codec.dump(one.snapshot())))
             one = again
         if is_search:
@@ -100,14 +96,14 @@ def test_joining_agrees_with_plain_lists(steps, restart):
         alone += sum(e[0] <= now - 3 and e[1] not in still for e in events)
         events = [e for e in events if e[0] > now - 3 or e[1] in still]
     assert left == expected
-    assert one.waiting == len(waiting)
+    assert one.held == len(waiting)
     assert one.dropped.total() == alone
     assert one.snapshot()["events"].height == len(events)
 
 
 def cost(waiting):
     """Measure what a search and a click cost, with a search leaving for each that comes."""
-    one = Joiner(wait=waiting)
+    one = ClickJoiner(wait=waiting)
     for at in range(waiting):
         one.add_queries(searches(f"{at}"), at)
         one.add_events(clicks((f"{at}", 1)), at)
@@ -127,40 +123,10 @@ def test_what_a_request_costs_does_not_follow_what_waits():
 
 
 def test_an_erased_search_is_in_no_snapshot():
-    one, secret = Joiner(wait=10), "a query that is longer than what fits beside its length"
+    one, secret = ClickJoiner(wait=10), "a query that is longer than what fits beside its length"
     rows = [{"user": user, "query": f"{secret} of {user}", "query_id": user} for user in ("a", "b", "c")]
     one.add_queries(pl.DataFrame(rows, schema=QUERIES), 1)
     assert one.erase("b") == 1
     table = zstandard.decompress(state_codec.dump(one.snapshot()))
     assert f"{secret} of a".encode() in table
     assert f"{secret} of b".encode() not in table
-
-
-def test_documents_are_read_out_of_their_envelopes():
-    line = {
-        "_source": {
-            "client_id": "c",
-            "user_query": "shoes",
-            "query_id": "7",
-            "timestamp": "2026-01-01T00:00:00Z",
-        }
-    }
-    body = b'{"index": {}}\n' + json.dumps(line).encode() + b"\nnonsense\n"
-    found = ubi.queries(body, KEY, lines=True)
-    assert [(r.user, r.query) for r in found.records] == [("c", "shoes")]
-    assert {reason: rows.tolist() for reason, rows in found.bad.items()} == {"not JSON": [1]}
-    click = {
-        "action_name": "click", "query_id": "7",
-        "event_attributes": {"object": {"object_id": "sku-1"}, "position": {"ordinal": 4}},
-    }  # fmt: skip
-    other = {"action_name": "view", "query_id": "7"}
-    frame, ignored = ubi.events(json.dumps([click, other]).encode(), KEY, lines=False)
-    assert (frame.rows(), ignored) == ([(found.ids[0], 4, "sku-1")], 1)
-    assert "7" not in found.ids
-
-
-def test_a_body_without_any_document_is_refused():
-    with pytest.raises(DataError):
-        ubi.events(b"nonsense\n", KEY, lines=True)
-    with pytest.raises(DataError):
-        ubi.queries(b"nonsense", KEY, lines=False)
