@@ -327,7 +327,7 @@ class Service:
     # Periodic work
 
     def _run_timer(self) -> None:
-        while not self._ending.wait(_PERIOD):
+        while not self._ending.wait(_PERIOD) and self.worker.failure is None:
             try:
                 self.run_periodic()
             except QueryCloakError as error:

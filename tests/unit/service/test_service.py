@@ -21,10 +21,12 @@ from querycloak.errors import (  # noqa: E402
     Gone,
     JournalFull,
     NotFound,
+    QueryCloakError,
     Refused,
     Unavailable,
     UsageError,
 )
+from querycloak.service import service as service_module  # noqa: E402
 from querycloak.service.ingest.parse import parse, to_columns  # noqa: E402
 from querycloak.service.service import Service  # noqa: E402
 from querycloak.service.settings import setup  # noqa: E402
@@ -405,7 +407,7 @@ def test_the_profile_of_an_erased_label_goes_even_if_a_crash_comes_between(tmp_p
     one.worker.run_on_worker(one._profiles.flush).result()
     assert one.profile(name)
     monkeypatch.setattr(one._profiles, "forget", _crash)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(QueryCloakError, match="RuntimeError"):
         one.erase(user)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     two = service(tmp_path / "b")
@@ -441,17 +443,70 @@ def test_an_erasure_under_load_leaves_nothing_in_the_journal(tmp_path):
     one.stop()
 
 
-def test_a_failure_is_logged_answered_and_shown(tmp_path, monkeypatch, caplog):
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RuntimeError("planted text"), "applying records failed: RuntimeError in test_service.py, line"),
+        (DataError("the sink file is missing"), "the sink file is missing"),
+    ],
+)
+def test_a_failure_is_logged_with_its_reason_and_ends_the_service(
+    tmp_path, monkeypatch, caplog, error, reason
+):
     one = service(tmp_path)
     send(one, LINES[:10])
     settle(one)
-    monkeypatch.setattr(one.worker.stream, "apply", _crash)
-    with pytest.raises(RuntimeError):
+
+    def fail(entries):
+        raise error
+
+    monkeypatch.setattr(one.worker.stream, "apply", fail)
+    with pytest.raises(QueryCloakError, match=reason):
         one.erase("u")
-    assert "RuntimeError" in one.trouble()
+    assert one.failure is not None
+    assert one.state().health.failed
     with pytest.raises(Unavailable):
         send(one, LINES[10:20])
-    assert [record.message for record in caplog.records if record.levelname == "CRITICAL"]
+    (logged,) = [record for record in caplog.records if record.levelname == "CRITICAL"]
+    assert logged.trouble.startswith(reason)
+    assert "planted" not in logged.trouble
+    one.stop()
+
+
+def test_an_idle_service_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(service_module, "_DUE_PERIOD", 0.0)
+    one = service(tmp_path, chosen={"k": "40"}, hold_seconds="1000", snapshot_seconds="0.05")
+    send(one, LINES[:10])
+    settle(one)
+    assert one.state().counts.held == 10
+    one.checkpoint()
+    position, saved = one.wal.position, one.state().snapshot_age
+    for _ in range(20):
+        time.sleep(0.05)
+        one.run_periodic()
+        settle(one)
+    one._committer.call(lambda: None).result()
+    assert one.wal.position == position
+    assert one.state().snapshot_age > saved + 0.9, "no other snapshot was written"
+    one.stop()
+
+
+def test_no_profile_survives_the_erasure_of_a_user_who_returned_before_the_epoch(tmp_path):
+    """The user's labels: one before the first erasure, one after it, one in the next epoch."""
+    one = service(tmp_path, methods=("rules",), chosen={})
+    labels = []
+    for step in (lambda: one.erase("u"), one.rotate, lambda: None):
+        send(one, [b'{"user": "u", "query": "rain", "category": "News/Weather"}\n'])
+        settle(one)
+        labels.append(json.loads(one.released.read(one.released.last - 1, 1))["user"])
+        one.worker.run_on_worker(one._profiles.flush).result()
+        assert one.profile(labels[-1])
+        step()
+    assert len(set(labels)) == 3
+    one.erase("u")
+    for label in labels:
+        with pytest.raises(NotFound):
+            one.profile(label)
     one.stop()
 
 

@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 
 import querycloak as qc
-from querycloak import certificate
+from querycloak import certificate, ledger
 from querycloak.errors import UsageError
 from querycloak.ledger import Ledger
 from querycloak.service.monitor import stream_audit
-from querycloak.service.monitor.certificates import ALL_AUDITED
+from querycloak.service.monitor.certificates import ALL_AUDITED, Certificates
 from querycloak.service.monitor.stream_audit import AS_IT_LEFT
 from querycloak.service.service import Service
 from querycloak.service.stream import stream
@@ -303,7 +303,7 @@ def test_nobody_is_in_a_certificate(tmp_path: Path) -> None:
         labels = {json.loads(line)["user"] for line in service.released.read(0, 1 << 30).splitlines()}
     files = [*(tmp_path / "certificates").iterdir(), tmp_path / "ledger.jsonl"]
     text = "".join(path.read_text() for path in files)
-    assert len(files) == 2
+    assert len(files) == 3, "a certificate, the index and the ledger"
     assert not [word for word in (SECRET_USER, SECRET_QUERY, *labels) if word in text]
 
 
@@ -327,3 +327,35 @@ def test_a_changed_setting_ends_the_period(tmp_path: Path) -> None:
     assert [one["methods"][0]["settings"]["k"] for one in made] == [2, 4]
     assert [one["audit"] for one in made] == ["kept", "kept"]
     assert made[1]["release"]["stream"]["first"] == made[0]["release"]["stream"]["last"] + 1
+
+
+def test_a_start_parses_no_certificate_that_the_index_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = made_up()
+    with running(tmp_path, k=3) as service:
+        for half in range(2):
+            send(service, lines[half::2])
+            service.monitor.certify()
+        known, verdicts_before = service.monitor.certificates.newest(), service.monitor.certificates.verdicts
+    assert len(known) == 2
+    index = tmp_path / "certificates" / "index.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr(certificate, "read", lambda path: 1 // 0)
+        again = Certificates(tmp_path)
+        assert (again.newest(), again.verdicts) == (known, verdicts_before)
+    for damaged in ("", index.read_text().splitlines()[0] + "\n", "nonsense\n", index.read_text()[:-9]):
+        index.write_text(damaged)
+        assert Certificates(tmp_path).newest() == known
+        assert len(index.read_text().splitlines()) == 2
+
+
+def test_a_certificate_hashes_no_ledger_entry_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = made_up()
+    with running(tmp_path, k=3) as service:
+        hashed, real = [], ledger._hash
+        monkeypatch.setattr(ledger, "_hash", lambda entry: hashed.append(entry["number"]) or real(entry))
+        for part in range(4):
+            send(service, lines[part::5])
+            service.monitor.certify()
+        assert hashed == [1, 1, 2, 2, 3, 3, 4]  # made, and checked when it is first read

@@ -17,7 +17,7 @@ from querycloak.dictionary import Dictionaries  # noqa: E402
 from querycloak.engines import local, state_codec  # noqa: E402
 from querycloak.engines.pipeline import Pipeline, parse_stages  # noqa: E402
 from querycloak.engines.record_store import RecordStore  # noqa: E402
-from querycloak.errors import UsageError  # noqa: E402
+from querycloak.errors import DataError, UsageError  # noqa: E402
 from querycloak.keys import derive  # noqa: E402
 from querycloak.service import entries  # noqa: E402
 from querycloak.service.entries import SCHEMA, Entry  # noqa: E402
@@ -175,6 +175,47 @@ def test_what_waits_too_long_is_dropped_by_the_clock_that_entries_carry():
     one.apply([Entry("tick", 31, facts={"retention": 15})])
     assert (one.held, one.dropped_total) == (4, 5)
     assert one.reasons() == {"cohort: waited longer than the retention time": 5}
+
+
+@pytest.mark.parametrize("distance", [[1, 0], [0, 2], [0, -1]])
+def test_a_batch_that_is_cut_through_a_search_is_refused(distance):
+    one = stream(["cohort"], {"k": "3"})
+    cut = LOG[:2].with_columns(rows_since_head=pl.Series(distance, dtype=pl.Int32))
+    with pytest.raises(DataError, match="first row of a search"):
+        one.apply([entry(cut)])
+    assert (one.accepted, one.held) == (0, 0)
+
+
+def test_erasure_and_export_copy_no_column_of_other_users(monkeypatch):
+    one = stream(["cohort"], {"k": "50"})
+    one.apply([entry(LOG)])
+    name = LOG["user"][0]
+    mine = LOG.filter(pl.col("user") == name).drop("rows_since_head")
+    taken, columns = [], RecordStore.columns
+    monkeypatch.setattr(RecordStore, "columns", lambda s, *names: taken.extend(names) or columns(s, *names))
+    monkeypatch.setattr(RecordStore, "rows", lambda s: 1 // 0)
+    held, released = one.records_of(name)
+    assert (held.drop("category").equals(mine.drop("category")), released) == (True, 0)
+    one.apply([Entry("erasure", 2, facts={"user": name})])
+    assert one.last_result == {"held": mine.height, "released": 0}
+    assert set(taken) == {"user", "_head"}
+
+
+@pytest.mark.parametrize(
+    ("methods", "name", "value"), [(["cohort"], "k", 4), (["swap"], "leftover", "drop"), (["swap"], "x", 1)]
+)
+def test_a_setting_that_cannot_change_live_is_refused(methods, name, value):
+    one = stream(methods, {})
+    one.apply([Entry("setting", 1, facts={"name": name, "value": value})])
+    assert one.refusal is not None
+    assert one.stages_in_force() == parse_stages(methods, {})
+
+
+def test_a_live_setting_changes():
+    one = stream(["swap"], {"k": "2"})
+    one.apply([Entry("setting", 1, facts={"name": "k", "value": 3})])
+    assert one.refusal is None
+    assert one.stages_in_force() == parse_stages(["swap"], {"k": "3"})
 
 
 def test_entries_come_back_as_they_went():
