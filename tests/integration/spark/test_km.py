@@ -18,10 +18,10 @@ from querycloak.engines.pipeline import Pipeline, Stage
 from querycloak.engines.time_order import in_order
 from querycloak.errors import ParameterError, Refused
 from querycloak.methods.km import Km, is_km_anonymous
-from querycloak.methods.shared.terms import split
 from querycloak.spark import batch
 from querycloak.spark.telling import told
 from querycloak.spark.worker import ORDER, TRUTH
+from querycloak.text.normalise import words as split_words
 
 pytestmark = pytest.mark.spark
 
@@ -132,7 +132,10 @@ def checked(release: pl.DataFrame, log: pl.DataFrame, settings: Km.Settings) -> 
     for audit in Km.promise(settings).audits:
         assert audit.run(evidence) == ""
     if settings.window == "none":
-        words = [split(release["query"]), *([split(release["url"])] if settings.urls == "terms" else [])]
+        words = [
+            split_words(release["query"]),
+            *([split_words(release["url"])] if settings.urls == "terms" else []),
+        ]
         terms = pl.concat(pl.DataFrame({"user": release["user"], "term": some}) for some in words)
         histories = terms.explode("term").drop_nulls().group_by("user").agg("term")["term"].to_list()
         assert is_km_anonymous(histories, settings.k, settings.m)

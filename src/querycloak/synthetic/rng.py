@@ -1,4 +1,4 @@
-"""Random streams that depend on the seed and the block of users only, never on how a log is cut."""
+"""Named random streams, which depend on the seed and the block of users only, and picks from them."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from benchmarks.log_statistics import Statistics, describe
 
 from querycloak.synthetic import generate
-from querycloak.synthetic.statistics import Statistics, describe
 
 
 @pytest.fixture(scope="module")

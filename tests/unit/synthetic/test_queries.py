@@ -7,12 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from querycloak.synthetic.changes import edit
 from querycloak.synthetic.names import make_names
-from querycloak.synthetic.offers import EMPTY, HEAD, PREFIX, SECOND, SLOTS, SUFFIX
-from querycloak.synthetic.streams import mix, pick_weighted, pick_zipf, stream
-from querycloak.synthetic.subjects import PRIVATE, SITE, TOPIC
-from querycloak.synthetic.text import mistype
+from querycloak.synthetic.queries import (
+    EMPTY,
+    HEAD,
+    PREFIX,
+    PRIVATE,
+    SECOND,
+    SITE,
+    SLOTS,
+    SUFFIX,
+    TOPIC,
+    edit,
+    mistype,
+)
+from querycloak.synthetic.rng import mix, pick_weighted, pick_zipf, stream
 from querycloak.synthetic.world import build
 
 WORDS = {

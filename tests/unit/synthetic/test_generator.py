@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from querycloak.errors import ParameterError
 from querycloak.synthetic import generate, pieces
-from querycloak.synthetic.streams import BLOCK_USERS
+from querycloak.synthetic.rng import BLOCK_USERS
 
 COLUMNS = ["row", "user", "query", "time", "rank", "url"]
 

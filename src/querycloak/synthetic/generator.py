@@ -1,29 +1,36 @@
-"""The door: a made-up log in one, or piece by piece when it is larger than memory."""
+"""Generate a synthetic log, whole or in chunks, in memory or into a file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from querycloak import formats
 from querycloak.errors import ParameterError
 from querycloak.log import Log
-from querycloak.synthetic.block import Block
 from querycloak.synthetic.clicks import draw_clicks
-from querycloak.synthetic.offers import HEAD
+from querycloak.synthetic.marketing import marketing as marketing_data
 from querycloak.synthetic.people import draw_people
-from querycloak.synthetic.rhythm import draw_times
-from querycloak.synthetic.sessions import Plan, plan_searches
-from querycloak.synthetic.streams import BLOCK_USERS, BoolArray, IntArray
-from querycloak.synthetic.subjects import LOCAL, TOPIC, Subjects, draw_subjects
-from querycloak.synthetic.text import write_queries
-from querycloak.synthetic.wording import Wording, draw_wording
-from querycloak.synthetic.world import world
+from querycloak.synthetic.queries import (
+    HEAD,
+    LOCAL,
+    TOPIC,
+    Intents,
+    Wording,
+    draw_intents,
+    fill_templates,
+    write_queries,
+)
+from querycloak.synthetic.rng import BLOCK_USERS, BoolArray, IntArray
+from querycloak.synthetic.sessions import Plan, activity_times, plan_searches
+from querycloak.synthetic.world import Block, world
 
-#: Told how many users are done, and of how many.
+#: Called with the number of users that are done, and of all.
 Progress = Callable[[int, int], None]
 
 
@@ -36,7 +43,7 @@ def generate(
     categories: bool = False,
     progress: Progress | None = None,
 ) -> Log:
-    """Make up a log that behaves like AOL 2006; the same arguments always give the same log.
+    """Return a synthetic log modelled on AOL 2006; the same arguments always give the same log.
 
     Rows come by user, then by time; several clicks of one search are several rows with the same user,
     query and time. `days` and `start` set the period over which the searches are spread. With
@@ -61,7 +68,7 @@ def pieces(
     categories: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[Log]:
-    """Make up the same log as `generate`, some users at a time; `row` counts on through the pieces."""
+    """Yield the same log as `generate`, some users at a time; `row` continues through the pieces."""
     first_day = _checked(users, seed, days, piece_users, start)
     rows = partial(_rows, days=days, start=first_day, categories=categories)
     return _cut(users, piece_users, lambda number: rows(Block(seed, number, world())), progress)
@@ -107,11 +114,11 @@ def _rows(block: Block, *, days: int, start: date, categories: bool) -> pl.DataF
     """Make all rows of one block of users."""
     people = draw_people(block)
     plan = plan_searches(block, people)
-    times = draw_times(block, people, plan, days, start)
-    subjects = draw_subjects(block, people, plan)
-    wording = draw_wording(block, people, plan, subjects)
-    queries = write_queries(block, people, plan, subjects, wording)
-    clicks = draw_clicks(block, plan, subjects, wording)
+    times = activity_times(block, people, plan, days, start)
+    intents = draw_intents(block, people, plan)
+    wording = fill_templates(block, people, plan, intents)
+    queries = write_queries(block, people, plan, intents, wording)
+    clicks = draw_clicks(block, plan, intents, wording)
     columns = {
         "number": pl.Series(block.first_user + plan.user[clicks.search]),
         "user": pl.Series(people.ident).cast(pl.String).gather(plan.user[clicks.search]),
@@ -121,17 +128,17 @@ def _rows(block: Block, *, days: int, start: date, categories: bool) -> pl.DataF
         "url": block.world.urls.gather(_or_null(clicks.site, clicks.rank > 0)),
     }
     if categories:
-        columns["category"] = _meant(block, plan, subjects, wording).gather(clicks.search)
+        columns["category"] = _meant(block, plan, intents, wording).gather(clicks.search)
     return pl.DataFrame(columns)
 
 
-def _meant(block: Block, plan: Plan, subjects: Subjects, wording: Wording) -> pl.Series:
+def _meant(block: Block, plan: Plan, intents: Intents, wording: Wording) -> pl.Series:
     """Name the category of each search: that of its main word, or of its site, person or place."""
     topics = block.world.topics
     main_word = wording.slots[plan.copy_of, HEAD]
     by_word = topics.category_of_word[np.clip(main_word, 0, topics.category_of_word.size - 1)]
-    topical = np.isin(subjects.kind, (TOPIC, LOCAL))
-    return topics.paths.gather(np.where(topical, by_word, subjects.category))
+    topical = np.isin(intents.kind, (TOPIC, LOCAL))
+    return topics.paths.gather(np.where(topical, by_word, intents.category))
 
 
 def _or_null(numbers: IntArray, known: BoolArray) -> pl.Series:
@@ -141,3 +148,41 @@ def _or_null(numbers: IntArray, known: BoolArray) -> pl.Series:
 def _moments(seconds: IntArray, start: date) -> pl.Series:
     begin = int(datetime(start.year, start.month, start.day, tzinfo=UTC).timestamp())
     return pl.Series((begin + seconds) * 1_000_000).cast(pl.Datetime("us", "UTC"))
+
+
+#: Users that are generated at a time when a log is written.
+PIECE_USERS = 50_000
+
+
+def write_log(
+    users: int,
+    output: str,
+    *,
+    seed: int = 0,
+    days: int = 92,
+    categories: bool = False,
+    marketing: str | None = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> dict[str, Any]:
+    """Write a synthetic log, a `.tsv` in AOL's layout; return the number of its records."""
+    columns = ["user", "query", "time", "rank", "url", *(["category"] if categories else [])]
+    records, queries = 0, []
+    with formats.Writer(output, _layout(output, columns, categories)) as writer:
+        for piece in pieces(users, seed, piece_users=PIECE_USERS, days=days, categories=categories):
+            writer.write(piece.frame)
+            records += piece.frame.height
+            if marketing:
+                queries.append(piece.frame.select("user", "query"))
+            if progress:
+                progress("generate", records, None)
+        if marketing:
+            marketing_data(pl.concat(queries), seed).write_csv(marketing)
+        writer.commit()
+    return {"users": users, "records": records, "output": output, "marketing": marketing}
+
+
+def _layout(output: str, columns: list[str], categories: bool) -> formats.Layout:
+    chosen = formats.layout_for(output, columns=columns)
+    if chosen.format == "tsv" and not categories:
+        return formats.default_layout("aol", columns, chosen.compression)
+    return chosen
