@@ -8,6 +8,7 @@
     ├── DataError       exit 3, HTTP 422   the log is not what was declared
     ├── BrokenPromise   exit 4, HTTP 500   a release failed its audit; nothing is written
     ├── JournalBroken   exit 3, HTTP 503   the disk failed while something was kept (also an OSError)
+    ├── ServiceFailed   exit 3, HTTP 503   the live service cannot apply a stored record
     ├── Gone            exit 3, HTTP 410   what was asked for is no longer kept
     ├── Unavailable     exit 3, HTTP 503   not now: the same call can be made again later
     │   ├── DiskFull                       the disk has no room

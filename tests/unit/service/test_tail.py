@@ -418,5 +418,5 @@ def test_a_service_follows_a_file_over_restarts_and_rotation(tmp_path, kind):
     wait_for(two, 120)
     two.stop()
     lines = (tmp_path / "out.ndjson").read_bytes().splitlines()
-    assert len(lines) == two.worker.counts.released > 100
+    assert len(lines) == two.state().counts.released > 100
     assert len(set(lines)) == len(lines)
