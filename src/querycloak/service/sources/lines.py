@@ -12,7 +12,7 @@ from querycloak.errors import DataError, QueryCloakError
 from querycloak.formats import LineFormat, ReadOptions, detect
 from querycloak.formats.source import BYTE_ORDER_MARK, Block
 from querycloak.formats.validation import validate
-from querycloak.service.intake import FIELDS, Parsed, Record, Value, cleaned, parse
+from querycloak.service.ingest.parse import FIELDS, ParsedBody, Record, Value, parse, to_columns
 
 #: Everything that can go wrong; a fault inside polars is no `Exception`.
 FAULTS: Final = (Exception, pl.exceptions.PanicException)
@@ -34,7 +34,7 @@ class Form:
         """Where the first record of a file stands."""
         return len(self._header)
 
-    def read(self, lines: bytes) -> Parsed:
+    def read(self, lines: bytes) -> ParsedBody:
         """Read records; bad ones are counted. A file that is no log is refused, without showing any of it."""
         if self._format is None:
             return parse(lines.removeprefix(BYTE_ORDER_MARK), lines=True)
@@ -43,7 +43,7 @@ class Form:
         except QueryCloakError:  # its message may show the first line, which may be a record
             raise DataError(_NO_HEADER) from None
         table = validate(parser.parse(Block(lines, final=True)), _OPTIONS, self._format.parse_time)
-        return Parsed(_records(table.frame), table.frame["row"].to_list(), table.rows, table.bad)
+        return ParsedBody(_records(table.frame), table.frame["row"].to_list(), table.rows, table.bad)
 
     def begins(self, lines: bytes) -> list[int]:
         """Say where each row begins; empty lines are none in JSON lines."""
@@ -54,7 +54,7 @@ class Form:
     def can_read(self, lines: bytes) -> bool:
         """Say whether lines can be read and typed, be they good or bad."""
         try:
-            cleaned([self.read(lines)], 0)
+            to_columns([self.read(lines)], 0)
         except FAULTS:
             return False
         return True
@@ -73,7 +73,7 @@ def _records(frame: pl.DataFrame) -> list[Record]:
     return [Record(**row) for row in frame.select(n for n in FIELDS if n in frame.columns).to_dicts()]
 
 
-def before_last_search(parsed: Parsed, begins: list[int], size: int) -> tuple[Parsed, int]:
+def before_last_search(parsed: ParsedBody, begins: list[int], size: int) -> tuple[ParsedBody, int]:
     """Leave out the rows of the last search, since more of them may follow; say where they begin.
 
     A search without a time is one row. Where rows are not lines (quoted line ends), all are given.
@@ -87,7 +87,7 @@ def before_last_search(parsed: Parsed, begins: list[int], size: int) -> tuple[Pa
     row = parsed.rows[first]
     bad = {reason: rows[rows < row] for reason, rows in parsed.bad.items()}
     kept = {reason: rows for reason, rows in bad.items() if rows.size}
-    return Parsed(records[:first], parsed.rows[:first], row, kept), begins[row]
+    return ParsedBody(records[:first], parsed.rows[:first], row, kept), begins[row]
 
 
 def _search(record: Record) -> tuple[Value, Value, Value]:
