@@ -45,7 +45,7 @@ planted: $(STAMP)
 
 # What tests need beside Python; installs it where it may, else says how.
 test-services: $(STAMP)
-	@$(BIN)/python tools/test_services.py
+	@$(BIN)/python -m tools.test_services
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

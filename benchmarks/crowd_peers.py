@@ -16,8 +16,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from tests.support.crowd import LocalCrowd, friendships
+
 from benchmarks.__main__ import RESULTS, machine
-from querycloak.testing.crowd import LocalCrowd, friendships
 
 MEMBERS, AT_A_TIME = 20, 48
 MANNERS = {"rate": 10_000.0, "burst": 10_000, "waiting": 10_000, "in_flight": 10_000}

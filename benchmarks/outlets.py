@@ -122,7 +122,7 @@ def profile_rows(url: str, parts: int) -> dict[str, Any]:
 
 def postgres_rows(parts: int) -> dict[str, Any] | str:
     """Do the same with PostgreSQL, if this machine can start one; processor time is of this side alone."""
-    from querycloak.testing.servers.postgres import LocalPostgres
+    from tests.support.servers.postgres import LocalPostgres
 
     try:
         with LocalPostgres() as server:

@@ -24,10 +24,10 @@ from statistics import median
 from typing import Any
 
 import polars as pl
+from tests.support.service_process import LiveService
 
 import querycloak as qc
 from benchmarks.service_load import Sent, request, send
-from querycloak.testing.live import LiveService
 
 #: Records in a request, and connections.
 SHAPES = ((10, 32), (100, 16), (1000, 16))

@@ -4,7 +4,7 @@ python -m benchmarks.service_kafka [RECORDS]
 
 Both read the same topic on a broker of this machine, with the same client settings, the same batches and a
 transaction for each; they take turns, so that a busy machine harms both alike. The loop looks at no message.
-The clock starts when a tenth is done: joining a group, which the loop need not, is no part of a steady flow.
+The clock starts when a tenth is done.
 It starts a Kafka broker of its own: see `querycloak doctor` for what that needs.
 """
 
@@ -18,14 +18,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.support.kafka_topics import BEGIN, Sent, Topics
+from tests.support.servers.kafka import LocalKafka
+
 from querycloak.service.kafka import client
 from querycloak.service.kafka.address import parse
-from querycloak.service.kafka.runner import MANY, WAIT
-from querycloak.service.kafka.service import LaneService
+from querycloak.service.kafka.feeder import MANY, WAIT
 from querycloak.service.kafka.transactions import STEP
+from querycloak.service.service import Service
 from querycloak.service.settings import setup
-from querycloak.testing.servers.kafka import LocalKafka
-from querycloak.testing.topics import BEGIN, Sent, Topics
 
 PARTITIONS = 2
 TURNS = 3
@@ -109,11 +110,11 @@ class Plain:
 
 
 class Served:
-    """A service of lanes, which joins its group when the time runs."""
+    """A service, which starts to read when the time runs."""
 
     def __init__(self, source: str, sink: str, records: int, folder: Path, method: str) -> None:
         given = {"state": str(folder), "source": source, "sink": sink, "classify": "false"}
-        self._service = LaneService(setup(given, [method], METHODS[method], seed=1, environment={}))
+        self._service = Service(setup(given, [method], METHODS[method], seed=1, environment={}))
         self._service.open()
         self._records = records
 

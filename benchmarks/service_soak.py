@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.support.service_process import LiveService
 
 from benchmarks.service import lines
 from benchmarks.service_load import request, send
-from querycloak.testing.live import LiveService
 
 SIZE = 100
 

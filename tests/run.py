@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from querycloak import environment
+from tests.support import programs
 
 #: A mark, the module it needs, how to get that, and the programs it needs.
 GROUPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
@@ -37,8 +37,8 @@ QUIET = {"OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
 
 
 def left_out() -> dict[str, list[str]]:
-    """Give the groups that cannot run, and what each lacks."""
-    absent = {program.name: program.get for program in environment.all_programs() if program.place is None}
+    """Return the groups that cannot run, and what each lacks."""
+    absent = {program.name: program.install for program in programs.all_programs() if program.place is None}
     lacks = {
         mark: [f"not installed: {get}"] * (find_spec(module) is None)
         + [f"no {name}: {absent[name]}" for name in needed if name in absent]

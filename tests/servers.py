@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from querycloak.testing.servers.chromium import launch_arguments
-from querycloak.testing.servers.kafka import LocalKafka
-from querycloak.testing.servers.postgres import LocalPostgres
+from tests.support.servers.chromium import launch_arguments
+from tests.support.servers.kafka import LocalKafka
+from tests.support.servers.postgres import LocalPostgres
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

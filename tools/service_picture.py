@@ -10,9 +10,8 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 from tests.integration.service.pages import made_up
-
-from querycloak.testing.live import LiveService
-from querycloak.testing.servers.chromium import launch_arguments
+from tests.support.servers.chromium import launch_arguments
+from tests.support.service_process import LiveService
 
 PICTURE = Path("docs/images/service-page.png")
 

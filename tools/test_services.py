@@ -1,6 +1,6 @@
 """Gets what tests need beside Python: PostgreSQL, Chromium, Java, and jars for Kafka and Spark.
 
-Usage: python tools/test_services.py      (`make test-services`)
+Usage: python -m tools.test_services      (`make test-services`)
 
 It is quick when all is there. As root on Debian it installs packages with apt; Maven copies a Kafka broker,
 and Spark's connector for Kafka, to the user's cache. What it may not do it names, with the command for
@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.support import programs
 
 from querycloak import environment
 
@@ -45,7 +47,7 @@ class Jars(NamedTuple):
 
 
 JARS = (
-    Jars("a Kafka broker", HERE / "kafka" / "pom.xml", "kafka_2.13", environment.kafka_folder),
+    Jars("a Kafka broker", HERE / "kafka" / "pom.xml", "kafka_2.13", programs.kafka_folder),
     Jars(
         "Spark's Kafka connector",
         HERE / "spark" / "pom.xml",
@@ -63,7 +65,7 @@ def main() -> int:
     for jars in old_jars():
         if shutil.which("mvn") and environment.java():
             fetch(jars)
-    left = [program for program in environment.all_programs() if program.place is None]
+    left = [program for program in programs.all_programs() if program.place is None]
     for program in left:
         say(f"still missing: {program.name} ({program.purpose})")
     if not left:
@@ -80,7 +82,7 @@ def missing_packages() -> list[str]:
     """List the Debian packages of programs that were not found, and Maven's while there are jars to fetch."""
     wanted = [
         PACKAGES[program.name]
-        for program in environment.all_programs()
+        for program in programs.all_programs()
         if program.place is None and program.name in PACKAGES
     ]
     return wanted + ["maven"] * (bool(old_jars()) and shutil.which("mvn") is None)

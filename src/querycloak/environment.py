@@ -1,4 +1,4 @@
-"""What this machine has: extras, memory, and programs that are not Python (Java, Kafka, PostgreSQL …)."""
+"""What this machine has: extras, memory, Java, and Spark's connector for Kafka."""
 
 from __future__ import annotations
 
@@ -15,60 +15,38 @@ from typing import Any
 
 from querycloak._version import __version__
 
-#: Where Debian keeps the programs of each PostgreSQL version: not on the PATH.
-POSTGRES_HOMES = Path("/usr/lib/postgresql")
-_POSTGRES_NEEDED = ("initdb", "postgres", "pg_isready")
-_CHROMIUMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-
 #: The oldest Java that Spark and a Kafka broker run on.
 JAVA_NEEDED = 17
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
-#: One command gets all of them where it may; the rest of each hint is for where it may not.
-_GET = "in a clone, `make test-services`; else "
+#: One command installs all of them with the right permissions; the rest of each hint is for other cases.
+HINT = "in a clone, `make test-services`; else "
 
 
 @dataclass(frozen=True)
 class Program:
-    """Something to run beside Python: what it is for, how to get it, and where it is, if it is."""
+    """A program beside Python: its purpose, how to install it, and its place (None: not found)."""
 
     name: str
     purpose: str
-    get: str
+    install: str
     place: Path | None
 
 
-def postgres() -> Path | None:
-    """Find the folder of PostgreSQL's server programs: the PATH's, else the newest of Debian's."""
-    first = shutil.which("initdb")
-    homes = sorted(POSTGRES_HOMES.glob("*/bin"), key=_version, reverse=True)
-    complete = (
-        home
-        for home in ([Path(first).parent] if first else []) + homes
-        if all((home / name).exists() for name in _POSTGRES_NEEDED)
-    )
-    return next(complete, None)
-
-
-def _version(home: Path) -> float:
-    found = re.fullmatch(r"\d+(\.\d+)?", home.parent.name)
-    return float(found[0]) if found else 0.0
-
-
 def java() -> Path | None:
-    """Find Java: in JAVA_HOME, else on the PATH; one that is too old counts as none."""
-    found = _java_at_all()
+    """Return the Java of JAVA_HOME, else of the PATH; None if there is none or it is too old."""
+    found = _any_java()
     return found if found is not None and (java_version(found) or JAVA_NEEDED) >= JAVA_NEEDED else None
 
 
-def _java_at_all() -> Path | None:
+def _any_java() -> Path | None:
     home = os.environ.get("JAVA_HOME")
-    return _on_path("java", f"{home}/bin" if home else None) or _on_path("java")
+    return on_path("java", f"{home}/bin" if home else None) or on_path("java")
 
 
 @cache
 def java_version(program: Path) -> int | None:
-    """Ask a Java for its version: 8, 11, 17, ...; None if it does not say."""
+    """Return the version of a Java (8, 11, 17, …); None if it is unknown."""
     try:
         done = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -77,78 +55,57 @@ def java_version(program: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def kafka_folder() -> Path:
-    """Return where a broker's jars belong: QUERYCLOAK_KAFKA_JARS, else a folder in the user's cache."""
-    return _jars("QUERYCLOAK_KAFKA_JARS", "kafka")
-
-
 def spark_folder() -> Path:
     """Return where jars for Spark belong: QUERYCLOAK_SPARK_JARS, else a folder in the user's cache."""
-    return _jars("QUERYCLOAK_SPARK_JARS", "spark")
+    return jars_folder("QUERYCLOAK_SPARK_JARS", "spark")
 
 
-def _jars(variable: str, name: str) -> Path:
+def jars_folder(variable: str, name: str) -> Path:
+    """Return the folder that a variable names, else one in the user's cache."""
     if chosen := os.environ.get(variable):
         return Path(chosen)
     cached = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cached) / "querycloak" / name
 
 
-def kafka() -> Path | None:
-    """Find the folder with a Kafka broker's jars."""
-    return kafka_folder() if any(kafka_folder().glob("kafka_2.13-*.jar")) else None
-
-
 def spark_kafka() -> Path | None:
-    """Find the folder with Spark's connector for Kafka and what it needs."""
+    """Return the folder with Spark's connector for Kafka and its dependencies; None if there is none."""
     return spark_folder() if any(spark_folder().glob("spark-sql-kafka-0-10_2.13-*.jar")) else None
 
 
 def spark_jars() -> list[Path]:
-    """List the jars that a Spark session should have beside its own."""
+    """Return the jars that a Spark session needs beside its own."""
     return sorted(spark_folder().glob("*.jar"))
 
 
-def chromium() -> Path | None:
-    """Find a Chromium that is installed; Playwright's own downloads are not used."""
-    return next(filter(None, map(_on_path, _CHROMIUMS)), None)
-
-
 def all_programs() -> list[Program]:
-    """List every program, found or not."""
+    """Return every program, found or not."""
     return [
-        Program("PostgreSQL", "tests of profiles in it", f"{_GET}`apt install postgresql`", postgres()),
-        Program("Java", "Spark, and tests with a Kafka broker", _java_get(), java()),
-        Program(
-            "Kafka broker",
-            "tests of Kafka in and out",
-            f"{_GET}name a folder of jars in QUERYCLOAK_KAFKA_JARS",
-            kafka(),
-        ),
+        Program("Java", "Spark", _java_hint(), java()),
         Program(
             "Spark's Kafka connector",
             "Kafka in and out of Spark's streaming",
-            f"{_GET}name a folder of jars in QUERYCLOAK_SPARK_JARS",
+            f"{HINT}name a folder of jars in QUERYCLOAK_SPARK_JARS",
             spark_kafka(),
         ),
-        Program("Chromium", "tests of the service's page", f"{_GET}`apt install chromium`", chromium()),
     ]
 
 
-def _java_get() -> str:
-    """Return how to get Java; where one is too old, also which was found."""
-    found = _java_at_all()
+def _java_hint() -> str:
+    """Return how to install Java, and which version was found if it is too old."""
+    found = _any_java()
     version = java_version(found) if found else None
     old = f"Java {version} is too old, {JAVA_NEEDED} is needed: " if version and version < JAVA_NEEDED else ""
-    return f"{old}{_GET}`apt install default-jre-headless` (Java {JAVA_NEEDED} or newer)"
+    return f"{old}{HINT}`apt install default-jre-headless` (Java {JAVA_NEEDED} or newer)"
 
 
-def how_to_get(name: str) -> str:
-    """Return how to get a program."""
-    return next(program.get for program in all_programs() if program.name == name)
+def how_to_install(name: str) -> str:
+    """Return how to install a program."""
+    return next(program.install for program in all_programs() if program.name == name)
 
 
-def _on_path(name: str, path: str | None = None) -> Path | None:
+def on_path(name: str, path: str | None = None) -> Path | None:
+    """Return the program with this name on the PATH, or on another search path."""
     found = shutil.which(name, path=path)
     return Path(found) if found else None
 
@@ -177,18 +134,23 @@ _EXTRAS = (
 
 
 def examine() -> dict[str, Any]:
-    """Describe the machine, every optional part, and the programs beside Python that tests run."""
+    """Describe the machine, every optional part, and the programs beside Python."""
     parts = [
         {
             "name": name,
             "for": purpose,
-            "there": find_spec(module) is not None,
-            "get": f"pip install 'querycloak[{name}]'",
+            "installed": find_spec(module) is not None,
+            "install": f"pip install 'querycloak[{name}]'",
         }
         for name, module, purpose in _EXTRAS
     ]
     programs = [
-        {"name": found.name, "for": found.purpose, "there": found.place is not None, "get": found.get}
+        {
+            "name": found.name,
+            "for": found.purpose,
+            "installed": found.place is not None,
+            "install": found.install,
+        }
         for found in all_programs()
     ]
     return {

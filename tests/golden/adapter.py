@@ -12,7 +12,7 @@ import polars as pl
 from querycloak.engines import pipeline
 from querycloak.methods import dp_counts
 from querycloak.registry import METHODS
-from querycloak.testing.bench import Bench
+from querycloak.testing.harness import Harness
 
 
 def seed_noise(monkeypatch: Any) -> None:
@@ -51,9 +51,9 @@ def _seeded_laplace(counts: np.ndarray, scale: float) -> np.ndarray:
 
 def snapshot_arrays(method: str, settings: Any, log: pl.DataFrame) -> dict[str, list[str]]:
     """Return the sorted names of a snapshot's arrays after half of the log, by their type."""
-    bench = Bench(METHODS.get(method), settings, log)
-    protector = bench.make()
-    protector.push(bench.batch[: math.ceil(len(bench.batch) / 2)])
+    harness = Harness(METHODS.get(method), settings, log)
+    protector = harness.make()
+    protector.push(harness.batch[: math.ceil(len(harness.batch) / 2)])
     by_type: dict[str, list[str]] = {}
     for name, array in sorted(protector.snapshot().items()):
         by_type.setdefault(_type(array.dtype), []).append(name)

@@ -11,6 +11,7 @@ import pytest
 
 from querycloak import environment
 from tests import run
+from tests.support import programs
 
 ROOT = Path(__file__).parents[2]
 CONNECTOR = "spark-sql-kafka-0-10_2.13-4.2.0.jar"
@@ -25,7 +26,7 @@ def services(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "CLUSTERS", tmp_path / "etc" / "postgresql-common" / "createcluster.d")
-    monkeypatch.setattr(environment, "POSTGRES_HOMES", tmp_path / "postgresql")
+    monkeypatch.setattr(programs, "POSTGRES_HOMES", tmp_path / "postgresql")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("QUERYCLOAK_KAFKA_JARS", str(tmp_path / "cache" / "kafka"))
@@ -130,15 +131,15 @@ def test_the_poms_name_no_host(name):
 def test_groups_that_cannot_run_are_named_with_what_they_lack(services, monkeypatch):
     monkeypatch.setattr(run, "find_spec", lambda name: None if name == "psycopg" else object())
     assert run.left_out() == {
-        "kafka": [f"no {name}: {environment.how_to_get(name)}" for name in ("Java", "Kafka broker")],
+        "kafka": [f"no {name}: {programs.how_to_install(name)}" for name in ("Java", "Kafka broker")],
         "postgres": [
             "not installed: pip install 'querycloak[postgres]'",
-            f"no PostgreSQL: {environment.how_to_get('PostgreSQL')}",
+            f"no PostgreSQL: {programs.how_to_install('PostgreSQL')}",
         ],
         "spark": [
-            f"no {name}: {environment.how_to_get(name)}" for name in ("Java", "Spark's Kafka connector")
+            f"no {name}: {programs.how_to_install(name)}" for name in ("Java", "Spark's Kafka connector")
         ],
-        "browser": [f"no Chromium: {environment.how_to_get('Chromium')}"],
+        "browser": [f"no Chromium: {programs.how_to_install('Chromium')}"],
     }
 
 
@@ -149,7 +150,7 @@ def test_a_java_that_is_too_old_counts_as_none_and_is_named(services, tmp_path, 
     program(tmp_path / "bin" / "java", f"echo '{text}' >&2")
     assert environment.java_version(tmp_path / "bin" / "java") == version
     assert (environment.java() is None) == (version < 17)
-    assert ("Java 8 is too old, 17 is needed: " in environment.how_to_get("Java")) == (version < 17)
+    assert ("Java 8 is too old, 17 is needed: " in programs.how_to_install("Java")) == (version < 17)
 
 
 def test_leaving_out_is_failing_where_all_is_required(services, monkeypatch, capsys):

@@ -76,7 +76,7 @@ def measures(quiet: bool, as_json: bool) -> None:
 @click.command("doctor")
 @TALK
 def doctor(quiet: bool, as_json: bool) -> None:
-    """Return what this machine can run, and how to add the rest.
+    """Show what this machine can run, and how to install the rest.
 
     Example: querycloak doctor
     """
@@ -89,8 +89,8 @@ def doctor(quiet: bool, as_json: bool) -> None:
     machine = f"Python {found['python']}, {found['cores']} cores, {found['memory_gb']} GB free"
     click.echo(f"querycloak {found['version']}, {machine}")
     for part in found["parts"] + found["programs"]:
-        get = "" if part["there"] else f"; {part['get']}"
-        click.echo(f"  {'yes' if part['there'] else 'no '}  {part['name']}: {part['for']}{get}")
+        hint = "" if part["installed"] else f"; {part['install']}"
+        click.echo(f"  {'yes' if part['installed'] else 'no '}  {part['name']}: {part['for']}{hint}")
 
 
 @click.command("completion")

@@ -16,7 +16,7 @@ from typing import Final
 import uvicorn
 
 from querycloak.errors import Refused, UsageError
-from querycloak.service import kinds, logs
+from querycloak.service import logs
 from querycloak.service.reload import Reloading
 from querycloak.service.service import Service
 from querycloak.service.settings import Setup
@@ -47,7 +47,7 @@ def serve(setup: Setup, ready: Callable[[str], None] = lambda address: None) -> 
     secure = tls.context(settings)
     _make_room(settings.connections)
     listening = _socket(settings.host, settings.port)
-    service = kinds.make(setup)
+    service = Service(setup)
     service.open()
     log = logs.start()
     try:

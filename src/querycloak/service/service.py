@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -14,9 +14,8 @@ import polars as pl
 
 from querycloak.engines.local import warm_up
 from querycloak.errors import Busy, NotFound, QueryCloakError, Unavailable, UsageError
-from querycloak.keys import derive
+from querycloak.keys import Secret, derive
 from querycloak.service import entries
-from querycloak.service.base import Base
 from querycloak.service.classifying import Classifying
 from querycloak.service.door import Door, Request, RetryKeys
 from querycloak.service.entries import Entry
@@ -27,12 +26,12 @@ from querycloak.service.kafka.outlet import KafkaOutlet
 from querycloak.service.keeping import Keeper
 from querycloak.service.monitor.watch import Watch
 from querycloak.service.pseudonyms import Pseudonyms
-from querycloak.service.settings import Setup
+from querycloak.service.settings import ServiceSettings, Setup
 from querycloak.service.sinks.file import FileSink
 from querycloak.service.sinks.profiles import open_store
 from querycloak.service.sinks.released import ReleasedLog
 from querycloak.service.sources.feeding import Feeder
-from querycloak.service.stream import Stream
+from querycloak.service.stream import Output, Stream
 from querycloak.service.tally import Tally
 from querycloak.service.wal import Cipher, Journal, Snapshots
 from querycloak.service.worker import Outlet, Worker
@@ -51,14 +50,19 @@ _AGAIN: Final = 64
 _log = logging.getLogger("querycloak.service")
 
 
-class Service(Base):
+class Service:
     """Journal, door, worker and outlets of one source, over one folder."""
 
+    reproducible = False
     over: QueryCloakError | None = None  # why the process must end; a failure alone is told to who asks
 
     def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        folder = self.folder
+        self.setup = setup
+        self.settings: ServiceSettings = setup.settings
+        self.folder = folder = self.settings.folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._listeners: list[Callable[[], None]] = []
+        self._seen: list[Callable[[Output], None]] = []
         cipher = Cipher.from_file(Path(self.settings.state_key)) if self.settings.state_key else None
         self.journal = Journal(folder / "journal", cipher)
         self._snapshots = Snapshots(folder / "snapshots", cipher)
@@ -81,8 +85,8 @@ class Service(Base):
         self.join_key = derive(secret, "query ids")
         classify = Classifying(taxonomy=self.settings.taxonomy or None) if self.settings.classify else None
         stream = Stream(self.setup.stages, secret, classify, self.settings.click_seconds * 1_000_000)
-        self._keeper = Keeper(self._snapshots, self.setup, secret)
-        position, keys = self._keeper.restore(stream, self.journal.position)
+        self._watchdog = Keeper(self._snapshots, self.setup, secret)
+        position, keys = self._watchdog.restore(stream, self.journal.position)
         self._keys.learn(keys)
         self._saved, self._restored_lines = position, stream.released
         self.watch.look_on(stream)
@@ -98,6 +102,35 @@ class Service(Base):
             at=stream.at,
         )
         self._fed = self._feeder()
+
+    def _secret(self) -> bytes:
+        seed, file = self.setup.seed, self.settings.secret_file
+        if seed is not None and file:
+            raise UsageError("a seed and `secret_file` exclude each other", hint="give one of them")
+        self.reproducible = seed is not None
+        if seed is not None:
+            secret = Secret.from_seed(seed)
+        else:
+            secret = Secret.from_file(Path(file)) if file else Secret.load_or_create(self.folder / "secret")
+        return derive(secret.value, "service")
+
+    def _profiles_url(self) -> str:
+        url = self.settings.profiles
+        return f"sqlite:///{self.folder / 'profiles.sqlite'}" if url == "sqlite" else url
+
+    def listen(self, told: Callable[[], None]) -> None:
+        """Be told, from the thread that applies records, whenever some were released."""
+        self._listeners.append(told)
+
+    def see(self, told: Callable[[Output], None]) -> None:
+        """Be shown, in the thread that applies records, all that leaves."""
+        self._seen.append(told)
+
+    def _saw(self, output: Output) -> None:
+        for told in self._seen:
+            told(output)
+        for listener in self._listeners:
+            listener()
 
     def _outlets(self) -> list[Outlet]:
         """Open what lines go to: always the released log, and a sink beside it."""
@@ -330,7 +363,7 @@ class Service(Base):
         self.worker.sync()
         position = self.worker.counts.position
         keys = self.door.call(self._keys.items).result()  # the door's thread alone may touch them
-        self._keeper.save(position, self.worker.stream, keys)
+        self._watchdog.save(position, self.worker.stream, keys)
         self._saved, self.saved_at = position, time.time()
         self.released.forget(time.time())
         return self.door.call(lambda: self.journal.forget(position))

@@ -53,11 +53,6 @@ class ServiceSettings(declared.Settings):
     )
     source: str = setting("http", kind=str, help="`http`, `kafka://HOST:PORT/TOPIC` or `file-tail:PATH`")
     sink: str = setting("http-pull", kind=str, help="`http-pull`, `kafka://HOST:PORT/TOPIC` or `file:PATH`")
-    lanes: str = setting(
-        "local",
-        kind=str,
-        help="from topic to topic, where lanes are kept: `local`, or `kafka://HOST:PORT/TOPIC` to share them",
-    )
     profiles: str = setting("sqlite", kind=str, help="`sqlite`, `sqlite:///PATH`, `postgresql://…` or `none`")
     classify: bool = setting(True, kind=bool, help="give records a category that come without one")
     taxonomy: str = setting("", kind=str, help="another taxonomy than the built-in one")

@@ -67,11 +67,10 @@ class Worker:
         *,
         position: int,
         saw: Callable[[Output], None] = lambda output: None,
-        idle: Callable[[], None] = lambda: None,
         pause: float = 0.5,
     ) -> None:
         self.stream, self._outlets, self._profiles = stream, outlets, profiles
-        self._saw, self._idle, self._pause = saw, idle, pause
+        self._saw, self._pause = saw, pause
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="querycloak-worker", daemon=True)
         self._position = position
@@ -182,7 +181,6 @@ class Worker:
         self._position = steps[-1][0]
         self._handled += sum(len(entry) for _, entry, _ in steps) if new else 0
         self.counts = self._counted()
-        self._idle()
 
     def _answered(self, step: tuple[int, Entry, Future[Any]]) -> None:
         _, entry, result = step

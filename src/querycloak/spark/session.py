@@ -139,7 +139,7 @@ def check() -> None:
         raise MissingExtra("spark", "running on Spark")
     if environment.java() is None:
         raise UsageError(
-            "Spark needs Java 17, which is not on this machine", hint=environment.how_to_get("Java")
+            "Spark needs Java 17, which is not on this machine", hint=environment.how_to_install("Java")
         )
 
 

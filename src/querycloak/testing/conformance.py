@@ -27,12 +27,11 @@ from querycloak.log import COLUMN_BIT, COUNTS, Batch
 from querycloak.protector import Protector, State
 from querycloak.registry import METHODS
 from querycloak.settings import Settings
-from querycloak.testing.bench import KEY, Bench, cut, rows, spelled_rows
-from querycloak.testing.erasing import Erasing, spelled
+from querycloak.testing.harness import KEY, ErasureRun, Harness, cut, rows, spelled_rows
 
-__all__ = ["CHECKS", "KEY", "Bench", "Check", "check", "cut", "rows", "run_check", "run_checks", "stage_of"]
+__all__ = ["CHECKS", "KEY", "Check", "Harness", "check", "cut", "rows", "run_check", "run_checks", "stage_of"]
 
-Check = Callable[[Bench, Sequence[int]], None]
+Check = Callable[[Harness, Sequence[int]], None]
 CHECKS: list[Check] = []
 
 
@@ -47,7 +46,7 @@ def run_check(wanted: Check, method: type[Protector], log: pl.DataFrame, at: Seq
     if wanted.__name__ in method.exempt:
         return
     for settings in method.examples():
-        wanted(Bench(method, settings, log), at)
+        wanted(Harness(method, settings, log), at)
 
 
 def run_checks(
@@ -59,16 +58,16 @@ def run_checks(
 ) -> None:
     """Run all checks on each of a method's example settings; raise one error that names all that failed.
 
-    The checks share one bench per settings, so this costs less than `run_check` for each of them.
+    The checks share one harness per settings, so this costs less than `run_check` for each of them.
     """
     failed: list[Exception] = []
     for settings in method.examples() if examples is None else examples:
-        bench = Bench(method, settings, log)
+        harness = Harness(method, settings, log)
         for wanted in CHECKS if checks is None else checks:
             if wanted.__name__ in method.exempt:
                 continue
             try:
-                wanted(bench, at)
+                wanted(harness, at)
             except Exception as error:
                 error.add_note(f"check `{wanted.__name__}` of `{method.name}` with {settings}, cut at {at}")
                 failed.append(error)
@@ -82,28 +81,28 @@ def _equal(a: State, b: State) -> bool:
 
 
 @check
-def pieces_make_no_difference(bench: Bench, at: Sequence[int]) -> None:
+def pieces_make_no_difference(harness: Harness, at: Sequence[int]) -> None:
     """However a log is cut, the same leaves, in the same order, at the same moments; and is counted."""
-    assert rows(bench.run(at)) == rows(bench.whole)
-    if bench.traits.is_table:
-        whole, parts = bench.make(), bench.make()
-        whole.push(bench.batch)
-        for piece in cut(bench.batch, at):
+    assert rows(harness.run(at)) == rows(harness.whole)
+    if harness.traits.is_table:
+        whole, parts = harness.make(), harness.make()
+        whole.push(harness.batch)
+        for piece in cut(harness.batch, at):
             parts.push(piece)
         assert _equal(whole.snapshot(), parts.snapshot()), "pieces are counted otherwise than the whole"
 
 
 @check
-def the_promise_holds_at_every_moment(bench: Bench, at: Sequence[int]) -> None:
+def the_promise_holds_at_every_moment(harness: Harness, at: Sequence[int]) -> None:
     """The audit passes after every piece, not only at the end: a stream has no end."""
-    method, shown = bench.make(), Batch.empty(bench.texts)
-    promise = bench.method.promise(bench.settings)
-    for piece in cut(bench.batch, at):
+    method, shown = harness.make(), Batch.empty(harness.texts)
+    promise = harness.method.promise(harness.settings)
+    for piece in cut(harness.batch, at):
         shown += method.push(piece)
-        if not bench.traits.is_table:  # a table is there at the end
-            _assert_kept(promise.audit(bench.evidence(method, shown)))
-    shown += bench.pipeline(method).close_at(bench.frame.height)
-    _assert_kept(promise.audit(bench.evidence(method, shown)))
+        if not harness.traits.is_table:  # a table is there at the end
+            _assert_kept(promise.audit(harness.evidence(method, shown)))
+    shown += harness.pipeline(method).close_at(harness.frame.height)
+    _assert_kept(promise.audit(harness.evidence(method, shown)))
 
 
 def _assert_kept(findings: list[Any]) -> None:
@@ -112,124 +111,126 @@ def _assert_kept(findings: list[Any]) -> None:
 
 
 @check
-def nothing_is_made_up_shown_twice_or_lost(bench: Bench, at: Sequence[int]) -> None:
+def nothing_is_made_up_shown_twice_or_lost(harness: Harness, at: Sequence[int]) -> None:
     """Every record that went in comes out once or is dropped once, with a reason; none is new."""
-    method = bench.make()
-    shown = np.concatenate([method.push(piece).row for piece in cut(bench.batch, at)] + [method.close().row])
+    method = harness.make()
+    shown = np.concatenate(
+        [method.push(piece).row for piece in cut(harness.batch, at)] + [method.close().row]
+    )
     dropped = method.drain_dropped()
     real = shown[shown >= 0]
     assert np.unique(real).size == real.size, "a record was shown twice"
-    assert np.isin(real, bench.batch.row).all(), "a record was made up"
+    assert np.isin(real, harness.batch.row).all(), "a record was made up"
     assert sum(method.dropped.values()) == dropped.size, "the counters do not fit the dropped rows"
     if real.size == shown.size:
         both = np.sort(np.concatenate([shown, dropped]))
-        assert np.array_equal(both, np.sort(bench.batch.row)), "a record was lost, or dropped and shown"
+        assert np.array_equal(both, np.sort(harness.batch.row)), "a record was lost, or dropped and shown"
 
 
 @check
-def a_table_holds_counts_and_no_records(bench: Bench, at: Sequence[int]) -> None:
+def a_table_holds_counts_and_no_records(harness: Harness, at: Sequence[int]) -> None:
     """What gives a table gives no records; asking for it again gives the same, not fresh noise."""
-    if not bench.traits.is_table:
+    if not harness.traits.is_table:
         return
-    method = bench.make()
-    left = [len(method.push(piece)) for piece in cut(bench.batch, at)] + [len(method.close())]
+    method = harness.make()
+    left = [len(method.push(piece)) for piece in cut(harness.batch, at)] + [len(method.close())]
     assert not any(left), "records left beside the table"
-    table, own = bench.counts(method), method.counts()
+    table, own = harness.counts(method), method.counts()
     assert set(own.columns) <= set(COUNTS), "the table has a column that tables do not have"
     assert own.schema.get("count") == pl.Int64, "the table has no whole counts"
     assert not table.select(pl.exclude("count")).is_duplicated().any(), "the table says a thing twice"
-    assert bench.counts(method).equals(table), "asking again gives another table"
+    assert harness.counts(method).equals(table), "asking again gives another table"
 
 
 @check
-def records_leave_no_earlier_than_they_come(bench: Bench, at: Sequence[int]) -> None:
+def records_leave_no_earlier_than_they_come(harness: Harness, at: Sequence[int]) -> None:
     """The moment of release is never before the record was read, and never after the piece it left with."""
-    method = bench.make()
-    entered = dict(zip(bench.batch.row.tolist(), bench.batch.seq.tolist(), strict=True))
-    for piece in cut(bench.batch, at):
+    method = harness.make()
+    entered = dict(zip(harness.batch.row.tolist(), harness.batch.seq.tolist(), strict=True))
+    for piece in cut(harness.batch, at):
         out = method.push(piece)
         for row, seq in zip(out.row.tolist(), out.seq.tolist(), strict=True):
             assert entered.get(row, 0) <= seq <= int(piece.seq.max()), "a moment of release is wrong"
 
 
 @check
-def a_restart_makes_no_difference(bench: Bench, at: Sequence[int]) -> None:
+def a_restart_makes_no_difference(harness: Harness, at: Sequence[int]) -> None:
     """Restoring a fresh instance from a snapshot at any cut changes nothing."""
-    method, shown = bench.make(), Batch.empty(bench.texts)
-    for piece in cut(bench.batch, at):
+    method, shown = harness.make(), Batch.empty(harness.texts)
+    for piece in cut(harness.batch, at):
         shown += method.push(piece)
         state = {name: array.copy() for name, array in method.snapshot().items()}
         assert all(array.dtype != object for array in state.values()), "a snapshot holds objects"
-        method = bench.make()
+        method = harness.make()
         method.restore(state)
         assert _equal(method.snapshot(), state), "a restored method gives another snapshot"
     shown += method.close()
-    whole = bench.make()
-    expected = whole.push(bench.batch) + whole.close()
+    whole = harness.make()
+    expected = whole.push(harness.batch) + whole.close()
     assert sorted(rows(shown)) == sorted(rows(expected))
     assert method.dropped == whole.dropped
 
 
 @check
-def splitting_by_the_key_makes_no_difference(bench: Bench, at: Sequence[int]) -> None:
+def splitting_by_the_key_makes_no_difference(harness: Harness, at: Sequence[int]) -> None:
     """Workers that share nothing, each with its own keys, release together what one releases."""
-    key = bench.make().partition_key(bench.batch)
-    if key is None or not len(bench.batch):
+    key = harness.make().partition_key(harness.batch)
+    if key is None or not len(harness.batch):
         return
-    shown = Batch.empty(bench.texts)
+    shown = Batch.empty(harness.texts)
     for part in np.unique(key % 3):
-        worker = bench.make()
-        shown += worker.push(bench.batch[key % 3 == part]) + worker.close()
-    whole = bench.make()
-    assert sorted(rows(shown)) == sorted(rows(whole.push(bench.batch) + whole.close()))
+        worker = harness.make()
+        shown += worker.push(harness.batch[key % 3 == part]) + worker.close()
+    whole = harness.make()
+    assert sorted(rows(shown)) == sorted(rows(whole.push(harness.batch) + whole.close()))
 
 
 @check
-def codes_make_no_difference(bench: Bench, at: Sequence[int]) -> None:
+def codes_make_no_difference(harness: Harness, at: Sequence[int]) -> None:
     """What leaves depends on texts alone, not on the order in which they got their codes."""
-    if bench.traits.is_table:
+    if harness.traits.is_table:
         return
     texts = Dictionaries()
     for name in ("user", "query", "url", "category"):
-        if name in bench.frame.columns:
-            getattr(texts, name).encode(bench.frame[name].unique().sort(descending=True))
-    other = Bench(bench.method, bench.settings, bench.frame.drop("_when", "_place", "_head"), texts)
-    assert spelled_rows(other.whole) == spelled_rows(bench.whole)
+        if name in harness.frame.columns:
+            getattr(texts, name).encode(harness.frame[name].unique().sort(descending=True))
+    other = Harness(harness.method, harness.settings, harness.frame.drop("_when", "_place", "_head"), texts)
+    assert spelled_rows(other.whole) == spelled_rows(harness.whole)
 
 
 @check
-def the_input_is_left_alone(bench: Bench, at: Sequence[int]) -> None:
+def the_input_is_left_alone(harness: Harness, at: Sequence[int]) -> None:
     """No method writes into what it was given."""
-    before = {name: array.copy() for name, array in bench.batch.arrays().items()}
-    method = bench.make()
-    for piece in cut(bench.batch, at):
+    before = {name: array.copy() for name, array in harness.batch.arrays().items()}
+    method = harness.make()
+    for piece in cut(harness.batch, at):
         method.push(piece)
     method.close()
-    assert all(np.array_equal(before[name], array) for name, array in bench.batch.arrays().items())
+    assert all(np.array_equal(before[name], array) for name, array in harness.batch.arrays().items())
 
 
 @check
-def memory_stays_bounded(bench: Bench, at: Sequence[int]) -> None:
+def memory_stays_bounded(harness: Harness, at: Sequence[int]) -> None:
     """The same people searching on for ever do not make the state grow for ever."""
-    if not len(bench.batch):
+    if not len(harness.batch):
         return
-    method, sizes = bench.make(), []
-    span = int(bench.batch.time.max() - bench.batch.time.min()) + 1
+    method, sizes = harness.make(), []
+    span = int(harness.batch.time.max() - harness.batch.time.min()) + 1
     for turn in range(16):
-        later = {"row": turn * 10**6, "seq": turn * len(bench.batch), "time": turn * span}
-        moved = {name: getattr(bench.batch, name) + by for name, by in later.items()}
-        method.push(bench.batch.replace(**moved))
+        later = {"row": turn * 10**6, "seq": turn * len(harness.batch), "time": turn * span}
+        moved = {name: getattr(harness.batch, name) + by for name, by in later.items()}
+        method.push(harness.batch.replace(**moved))
         method.drain_dropped()
         sizes.append(sum(array.nbytes for array in method.snapshot().values()))
     assert sizes[-1] <= 2 * max(sizes[:4]) + 4096, f"state grew from {max(sizes[:4])} to {sizes[-1]} bytes"
 
 
 @check
-def bad_settings_are_refused(bench: Bench, at: Sequence[int]) -> None:
+def bad_settings_are_refused(harness: Harness, at: Sequence[int]) -> None:
     """A value of the wrong kind is refused with our own error, for every setting."""
-    kind = type(bench.settings)
+    kind = type(harness.settings)
     for declared in fields(kind):
-        chosen = bench.settings.as_dict() | {declared.name: object()}
+        chosen = harness.settings.as_dict() | {declared.name: object()}
         try:
             kind(**chosen)
         except QueryCloakError:
@@ -238,36 +239,36 @@ def bad_settings_are_refused(bench: Bench, at: Sequence[int]) -> None:
 
 
 @check
-def the_docstring_is_complete(bench: Bench, at: Sequence[int]) -> None:
+def the_docstring_is_complete(harness: Harness, at: Sequence[int]) -> None:
     """A reader finds what is promised and what is not."""
-    text = bench.method.__doc__ or ""
+    text = harness.method.__doc__ or ""
     assert "Guarantee:" in text, "the docstring has no Guarantee"
     assert "Limits:" in text, "the docstring has no Limits"
-    assert bench.method.promise(bench.settings).does_not_protect_against, "the promise names no limit"
+    assert harness.method.promise(harness.settings).does_not_protect_against, "the promise names no limit"
 
 
 @check
-def errors_tell_no_secrets(bench: Bench, at: Sequence[int]) -> None:
+def errors_tell_no_secrets(harness: Harness, at: Sequence[int]) -> None:
     """Whatever a method refuses, its message holds no query and no user."""
     secrets = {
-        text for column in ("user", "query") for text in bench.frame[column].drop_nulls() if len(text) > 3
+        text for column in ("user", "query") for text in harness.frame[column].drop_nulls() if len(text) > 3
     }
     message = ""
     try:
-        bench.run(at)
+        harness.run(at)
     except QueryCloakError as error:
         message = str(error)
     assert not any(secret in message for secret in secrets), "an error message shows a cell of the log"
 
 
 @check
-def erasing_people_keeps_the_promise(bench: Bench, at: Sequence[int]) -> None:
+def erasing_people_keeps_the_promise(harness: Harness, at: Sequence[int]) -> None:
     """The audit passes after every piece and every erasure, and nothing is lost or shown twice."""
-    run = Erasing(bench, at, audited=True)
-    promise = bench.method.promise(bench.settings)
+    run = ErasureRun(harness, at, audited=True)
+    promise = harness.method.promise(harness.settings)
     for place in range(len(run.pieces)):
         run.push(place)
-        if not bench.traits.is_table:
+        if not harness.traits.is_table:
             _assert_kept(promise.audit(run.evidence()))
         run.erase(place)
     run.close()
@@ -278,13 +279,13 @@ def erasing_people_keeps_the_promise(bench: Bench, at: Sequence[int]) -> None:
     assert np.unique(real).size == real.size, "a record was shown twice"
     if real.size == len(run.shown):
         both = np.sort(np.concatenate([real, dropped]))
-        assert np.array_equal(both, np.sort(run.bench.batch.row)), "a record was lost, or dropped and shown"
+        assert np.array_equal(both, np.sort(run.harness.batch.row)), "a record was lost, or dropped and shown"
 
 
 @check
-def what_is_erased_never_comes_out(bench: Bench, at: Sequence[int]) -> None:
+def what_is_erased_never_comes_out(harness: Harness, at: Sequence[int]) -> None:
     """After an erasure no record of the user is released, and the user's label is on no other."""
-    run = Erasing(bench, at)
+    run = ErasureRun(harness, at)
     labels, theirs = np.empty(0, np.int64), np.empty(0, np.int64)
     for place in range(len(run.pieces)):
         out = run.push(place)
@@ -302,16 +303,16 @@ def _assert_absent(out: Batch, labels: Any, theirs: Any) -> None:
 
 
 @check
-def erasures_do_not_depend_on_pieces_or_restarts(bench: Bench, at: Sequence[int]) -> None:
+def erasures_do_not_depend_on_pieces_or_restarts(harness: Harness, at: Sequence[int]) -> None:
     """However the records between two erasures are cut, and whatever was restarted, the same leaves."""
-    plain = Erasing(bench, at).to_the_end()
-    other = Erasing(bench, at)
+    plain = ErasureRun(harness, at).to_the_end()
+    other = ErasureRun(harness, at)
     for place in range(len(other.pieces)):
         other.push_one_by_one(place)
         other.erase(place)
         other.restart()
     other.close()
-    shown, expected = Counter(spelled(other.shown)), Counter(spelled(plain.shown))
+    shown, expected = Counter(spelled_rows(other.shown)), Counter(spelled_rows(plain.shown))
     assert shown == expected, (
         f"record by record, with restarts, {len(shown - expected)} other records are released and "
         f"{len(expected - shown)} are missing: does something depend on how the input is cut?"
@@ -320,22 +321,22 @@ def erasures_do_not_depend_on_pieces_or_restarts(bench: Bench, at: Sequence[int]
 
 
 @check
-def texts_that_nobody_needs_are_forgotten(bench: Bench, at: Sequence[int]) -> None:
+def texts_that_nobody_needs_are_forgotten(harness: Harness, at: Sequence[int]) -> None:
     """State in fresh dictionaries goes on as before, and no text is in them that only the erased asked."""
-    plain, other = Erasing(bench, at).to_the_end(), Erasing(bench, at)
+    plain, other = ErasureRun(harness, at).to_the_end(), ErasureRun(harness, at)
     released: list[tuple[Any, ...]] = []
     for place in range(len(other.pieces)):
-        released += spelled(other.push(place))
+        released += spelled_rows(other.push(place))
         other.erase(place)
         other.recode()
         for column in ("query", "url", "category"):
             kept = set(getattr(other.texts, column).texts())
             assert not kept & other.forgotten(place, column), f"a {column} of somebody erased is kept"
-    released += spelled(other.close())
-    assert Counter(released) == Counter(spelled(plain.shown)), "after recoding, something else leaves"
+    released += spelled_rows(other.close())
+    assert Counter(released) == Counter(spelled_rows(plain.shown)), "after recoding, something else leaves"
     assert other.method.dropped == plain.method.dropped
-    if bench.traits.is_table and not bench.traits.system_noise:
-        assert bench.counts(other.method).equals(bench.counts(plain.method)), "recoding changes the table"
+    if harness.traits.is_table and not harness.traits.system_noise:
+        assert harness.counts(other.method).equals(harness.counts(plain.method)), "recoding changes the table"
 
 
 def stage_of(method: type[Protector], settings: Settings) -> Stage:

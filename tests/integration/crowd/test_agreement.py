@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from querycloak.clients.crowd.state import SCHEMA
-from querycloak.testing.crowd import LocalCrowd
+from tests.support.crowd import LocalCrowd
 from tests.unit.clients.crowd.test_agreement import PAIRS, differ, simulated, vector
 
 pytestmark = [pytest.mark.sign, pytest.mark.slow]

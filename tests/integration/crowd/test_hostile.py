@@ -17,7 +17,7 @@ from querycloak.clients.crowd.identity import context, new_identity, read_certif
 from querycloak.clients.crowd.peer import HELLO_WITHIN
 from querycloak.clients.crowd.search_server import page
 from querycloak.errors import UsageError
-from querycloak.testing.crowd import LocalCrowd
+from tests.support.crowd import LocalCrowd
 
 pytestmark = [pytest.mark.sign, pytest.mark.slow]
 

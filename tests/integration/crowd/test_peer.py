@@ -22,7 +22,7 @@ from querycloak.clients.crowd.doings import Accept, Ask
 from querycloak.clients.crowd.identity import context, read_certificate
 from querycloak.clients.crowd.search_server import page
 from querycloak.clients.crowd.web import plain
-from querycloak.testing.crowd import LocalCrowd, friendships
+from tests.support.crowd import LocalCrowd, friendships
 
 pytestmark = [pytest.mark.sign, pytest.mark.slow]
 

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from querycloak.clients.crowd.search_server import page
-from querycloak.testing.crowd import LocalCrowd, friendships
+from tests.support.crowd import LocalCrowd, friendships
 
 pytestmark = [pytest.mark.sign, pytest.mark.slow]
 

@@ -22,8 +22,8 @@ pytest.importorskip("fastapi")
 from querycloak import errors  # noqa: E402
 from querycloak.client import Client  # noqa: E402
 from querycloak.service.web.tokens import add_token  # noqa: E402
-from querycloak.testing.live import LiveService  # noqa: E402
-from querycloak.testing.ports import free_ports  # noqa: E402
+from tests.support.ports import free_ports  # noqa: E402
+from tests.support.service_process import LiveService  # noqa: E402
 
 FLAGS = ("--seed", "1", "-s", "k=3", "-o", "classify=no")
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from querycloak.testing.crashing import crash
+from tests.support.crash_test import crash
 from tests.support.logs import made_up
 
 pytestmark = [pytest.mark.service, pytest.mark.slow, pytest.mark.timeout(900)]

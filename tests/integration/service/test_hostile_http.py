@@ -15,7 +15,7 @@ import pytest
 pytestmark = pytest.mark.service
 pytest.importorskip("fastapi")
 
-from querycloak.testing.live import LiveService  # noqa: E402
+from tests.support.service_process import LiveService  # noqa: E402
 
 #: In everything that is sent; in nothing that is logged.
 PLANTED = "zqplantedzq"

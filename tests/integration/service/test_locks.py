@@ -26,7 +26,7 @@ from querycloak import errors  # noqa: E402
 from querycloak.cli.serve import command  # noqa: E402
 from querycloak.client import Client  # noqa: E402
 from querycloak.service.web.tokens import add_token  # noqa: E402
-from querycloak.testing.live import LiveService  # noqa: E402
+from tests.support.service_process import LiveService  # noqa: E402
 
 FLAGS = ("--seed", "1", "-s", "k=3")
 ONE = [{"user": "a", "query": "b"}]

@@ -17,10 +17,10 @@ from fastapi import FastAPI  # noqa: E402
 from fastapi.testclient import TestClient  # noqa: E402
 
 from querycloak.service.web import faults, page  # noqa: E402
-from querycloak.testing.live import LiveService  # noqa: E402
-from querycloak.testing.ports import free_ports  # noqa: E402
-from querycloak.testing.servers.process import wait_until  # noqa: E402
 from tests.integration.service.pages import SCREENSHOTS, TOO_PALE, canned, made_up, opened, overview  # noqa: E402
+from tests.support.ports import free_ports  # noqa: E402
+from tests.support.servers.process import wait_until  # noqa: E402
+from tests.support.service_process import LiveService  # noqa: E402
 
 browsing = pytest.mark.browser
 WIDE, PHONE = {"width": 1360, "height": 900}, {"width": 360, "height": 740}

@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from querycloak.testing.live import LiveService
 from tests.integration.service.test_crash import lines
+from tests.support.service_process import LiveService
 
 pytestmark = [pytest.mark.service, pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from querycloak.errors import DataError, ParameterError, StoreUnavailable
 from querycloak.service.sinks.profiles import open_store, postgres
-from querycloak.testing.servers.postgres import LocalPostgres
+from tests.support.servers.postgres import LocalPostgres
 from tests.unit.service.profile_store import changes, follow, made_up, model_of
 
 pytestmark = pytest.mark.postgres

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from querycloak.errors import UsageError
-from querycloak.testing.ports import free_ports
-from querycloak.testing.servers import chromium
-from querycloak.testing.servers.base import LocalServer
-from querycloak.testing.servers.kafka import LocalKafka
-from querycloak.testing.servers.postgres import LocalPostgres
-from querycloak.testing.servers.process import alive, wait_until
+from tests.support.ports import free_ports
+from tests.support.servers import chromium
+from tests.support.servers.base import LocalServer
+from tests.support.servers.kafka import LocalKafka
+from tests.support.servers.postgres import LocalPostgres
+from tests.support.servers.process import alive, wait_until
 
 SERVERS = [
     pytest.param(LocalPostgres, marks=pytest.mark.postgres),
@@ -169,7 +169,7 @@ def test_at_the_end_nothing_is_left(kind):
 
 OWNER = """
 import sys, time
-from querycloak.testing.servers.{module} import {kind}
+from tests.support.servers.{module} import {kind}
 with {kind}() as server:
     print(server.pid, server.folder, flush=True)
     time.sleep(600)
@@ -188,11 +188,11 @@ def test_a_server_ends_when_its_owner_is_killed(kind):
 
 
 @pytest.mark.postgres
-def test_a_server_ends_when_its_keeper_is_killed():
+def test_a_server_ends_when_its_watchdog_is_killed():
     with LocalPostgres() as server:
         there = family(server.pid)
-        keeper = int(Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()[1])
-        os.kill(keeper, signal.SIGKILL)
+        watchdog = int(Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(watchdog, signal.SIGKILL)
         wait_until(lambda: not any(map(alive, there)), "the server is gone", 30)
 
 
@@ -236,7 +236,7 @@ def test_waiting_has_an_end():
 def test_what_is_missing_is_said_with_how_to_get_it(make, message, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr("querycloak.environment.POSTGRES_HOMES", tmp_path)
+    monkeypatch.setattr("tests.support.programs.POSTGRES_HOMES", tmp_path)
     with pytest.raises(UsageError, match=message) as caught:
         make()
     assert "make test-services" in caught.value.hint

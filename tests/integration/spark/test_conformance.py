@@ -23,7 +23,7 @@ from querycloak.spark import batch as spark_batch
 from querycloak.spark.telling import told
 from querycloak.spark.worker import ORDER, TRUTH
 from querycloak.testing import conformance
-from querycloak.testing.bench import Bench
+from querycloak.testing.harness import Harness
 from tests.integration.spark.streams import made_up
 
 pytestmark = pytest.mark.spark
@@ -115,8 +115,8 @@ def coded(found: pl.DataFrame, texts: Any) -> Batch:
     return Batch.of(columns | {name: encode_column(found[name], name, texts) for name in names}, texts)
 
 
-class SparkBench(Bench):
-    """A bench whose evidence is what Spark released and what it says about each row."""
+class SparkBench(Harness):
+    """A harness whose evidence is what Spark released and what it says about each row."""
 
     def evidence(self, method: Any, released: Batch) -> Evidence:
         if not hasattr(method, "found"):

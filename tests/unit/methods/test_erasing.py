@@ -19,8 +19,7 @@ from querycloak.methods.cohort.audit import GENERATIONS
 from querycloak.methods.frequent_only import FrequentOnly
 from querycloak.methods.swap import SURPLUS, Swap
 from querycloak.protector import ERASED, UNDER_ERASED_LABEL
-from querycloak.testing.bench import Bench
-from querycloak.testing.erasing import Erasing
+from querycloak.testing.harness import ErasureRun, Harness
 from tests.reference.naive_cohort import NaiveCohort
 from tests.support.logs import made_up
 
@@ -296,7 +295,7 @@ def test_a_later_method_drops_her_records_under_others_labels_and_others_under_h
 def test_many_erasures_leave_the_promise_as_it_was(kind, settings):
     """Seeded; the tests of chance alarm once in a million good releases."""
     log = made_up(120, seed=5, categories=True).frame
-    run = Erasing(Bench(kind, settings, log), range(200, log.height, 150), audited=True).to_the_end()
+    run = ErasureRun(Harness(kind, settings, log), range(200, log.height, 150), audited=True).to_the_end()
     assert sum(users.size for users in run.victims) > 20
     findings = run.method.promise(run.method.settings).audit(run.evidence())
     assert {finding.verdict for finding in findings} == {"kept"}, findings

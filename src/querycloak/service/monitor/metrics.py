@@ -88,8 +88,6 @@ class _Reading(Collector):
         yield GaugeMetricFamily("querycloak_ready", "1 if records are taken.", int(not service.trouble()))
         outlet = int(bool(service.worker.trouble))
         yield GaugeMetricFamily("querycloak_outlet_trouble", "1 if an outlet takes nothing.", outlet)
-        parked = len(service.parked)
-        yield GaugeMetricFamily("querycloak_lanes_parked", "Lanes that cannot be loaded.", parked)
         yield GaugeMetricFamily("querycloak_journal_bytes", "Size of the journal.", service.journal.size())
         age = max(0.0, time.time() - service.saved_at)
         yield GaugeMetricFamily("querycloak_snapshot_age_seconds", "Time since the last snapshot.", age)

@@ -16,7 +16,6 @@ from querycloak.service.web.pace import Pace
 
 health = APIRouter()
 _FAILED: Final = "the service has failed; see its log"
-_PARKED: Final = "lanes that cannot be loaded are parked: {}; the others go on, and the log says why"
 _NOT_NOW: Final = "records are not taken in or handed out right now; `GET /v1/overview` says why"
 
 
@@ -64,4 +63,4 @@ def _in_brief(service: Service) -> str:
         return "the service is starting or stopping"
     if service.failure():
         return _FAILED
-    return _PARKED.format(", ".join(map(str, service.parked))) if service.parked else _NOT_NOW
+    return _NOT_NOW

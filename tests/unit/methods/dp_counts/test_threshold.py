@@ -23,7 +23,7 @@ from querycloak.log import Batch
 from querycloak.methods import dp_counts
 from querycloak.methods.dp_counts import threshold as threshold_dp
 from querycloak.methods.dp_counts.threshold import ThresholdDp, delta_of, epsilon_of, laplace_tail
-from querycloak.testing.conformance import Bench, cut
+from querycloak.testing.conformance import Harness, cut
 from querycloak.testing.strategies import cuts, logs
 from tests.reference import naive_counts as naive
 
@@ -161,14 +161,14 @@ def test_more_numbers_than_go_to_opendp_at_once_stay_in_their_order(monkeypatch)
 @given(log=logs(min_size=5), at=cuts(), d=st.integers(1, 4))
 def test_what_is_shown_is_what_loops_count(log, at, d):
     """With noise that is 0, the queries above the threshold are those of the naive twin, with its counts."""
-    bench = Bench(ThresholdDp, ThresholdDp.Settings(d=d, K=d, **STILL), log)
-    method = bench.make()
-    for piece in cut(bench.batch, at):
+    harness = Harness(ThresholdDp, ThresholdDp.Settings(d=d, K=d, **STILL), log)
+    method = harness.make()
+    for piece in cut(harness.batch, at):
         method.push(piece)
-    asked = bench.frame.sort("row").select("user", "query", "time").iter_rows()
+    asked = harness.frame.sort("row").select("user", "query", "time").iter_rows()
     expected = naive.first_searches(asked, d)
     state = method.snapshot()
-    assert Counter(bench.texts.query.decode(state["counted_query"])) == expected
+    assert Counter(harness.texts.query.decode(state["counted_query"])) == expected
     method.close()
     table = method.counts()
     assert dict(table.iter_rows()) == {query: n for query, n in expected.items() if n > d}

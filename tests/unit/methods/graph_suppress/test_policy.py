@@ -15,7 +15,7 @@ from querycloak.errors import DataError, ParameterError, Refused
 from querycloak.keys import derive
 from querycloak.log import Log
 from querycloak.methods.graph_suppress import FEW_DOCUMENTS, FEW_SITES, SHARED, TARGETED, GraphSuppress
-from querycloak.testing.conformance import KEY, Bench
+from querycloak.testing.conformance import KEY, Harness
 from querycloak.testing.strategies import frame_of
 from tests.reference import naive_graph_suppress as naive
 from tests.support.logs import made_up
@@ -56,7 +56,7 @@ def assert_as_naive(rows, settings):
     chosen = GraphSuppress.Settings(**settings)
     prints = fingerprint(QUERIES, derive(KEY, "ties of queries")).tolist()
     expected = naive.remaining(rows, **settings, rank=dict(zip(QUERIES, prints, strict=True)))
-    shown = Bench(GraphSuppress, chosen, frame(rows)).run()
+    shown = Harness(GraphSuppress, chosen, frame(rows)).run()
     assert sorted(shown.row.tolist()) == [n for n, (query, _) in enumerate(rows) if query in expected]
 
 

@@ -14,7 +14,7 @@ import querycloak as qc
 from querycloak.errors import DataError, ParameterError, Refused
 from querycloak.log import NO_TIME, Log
 from querycloak.methods.short_sessions import ShortSessions
-from querycloak.testing.bench import Bench
+from querycloak.testing.harness import Harness
 from tests.reference import naive_short_sessions as naive
 from tests.support.logs import made_up
 
@@ -42,9 +42,9 @@ def frame(searches):
 
 def spelled(searches, **settings):
     """Run the method; give (label, query, time, row, blank) of what leaves, in order."""
-    bench = Bench(ShortSessions, ShortSessions.Settings(**settings), frame(searches))
-    out = bench.run()
-    texts = bench.texts.user.decode(out.user).to_list(), bench.texts.query.decode(out.query).to_list()
+    harness = Harness(ShortSessions, ShortSessions.Settings(**settings), frame(searches))
+    out = harness.run()
+    texts = harness.texts.user.decode(out.user).to_list(), harness.texts.query.decode(out.query).to_list()
     return list(zip(*texts, out.time.tolist(), out.row.tolist(), out.blank.tolist(), strict=True))
 
 
@@ -109,9 +109,9 @@ def test_people_of_long_ago_are_forgotten():
     searches = [("a", "rain", 1), ("b", "rain", 30), ("c", "rain", 80), ("d", "snow", 81)]
     assert [row for *_, row, _ in spelled(searches, k=2, days=2)] == [1]
     assert [row for *_, row, _ in spelled(searches, k=2, days=3)] == [1, 2]
-    bench = Bench(ShortSessions, ShortSessions.Settings(k=2, days=1), frame(searches))
-    method = bench.make()
-    method.push(bench.batch)
+    harness = Harness(ShortSessions, ShortSessions.Settings(k=2, days=1), frame(searches))
+    method = harness.make()
+    method.push(harness.batch)
     assert method.snapshot()["asked_query"].size == 1  # of the day before; the last one is still held
 
 
@@ -158,10 +158,12 @@ def test_rows_of_one_search_stay_together():
 
 
 def test_late_and_timeless_records_are_dropped_and_counted():
-    bench = Bench(ShortSessions, ShortSessions.Settings(k=2), frame([("a", "rain", 1), ("b", "rain", 30)]))
-    method = bench.make()
-    method.push(bench.batch)
-    one, row = bench.batch[:1], bench.batch.row[:1]
+    harness = Harness(
+        ShortSessions, ShortSessions.Settings(k=2), frame([("a", "rain", 1), ("b", "rain", 30)])
+    )
+    method = harness.make()
+    method.push(harness.batch)
+    one, row = harness.batch[:1], harness.batch.row[:1]
     method.push(one.replace(row=row + 10))
     method.push(one.replace(row=row + 11, time=np.full(1, NO_TIME)))
     assert method.dropped["came after its day was closed"] == 1

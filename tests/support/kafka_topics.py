@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from querycloak.testing.servers.kafka import LocalKafka
-from querycloak.testing.servers.process import LIMIT
+from tests.support.servers.kafka import LocalKafka
+from tests.support.servers.process import LIMIT
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError

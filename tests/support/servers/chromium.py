@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from querycloak import environment
 from querycloak.errors import UsageError
+from tests.support import programs
 
 _ARGUMENTS = (
     "--disable-background-networking",
@@ -20,7 +20,7 @@ _ARGUMENTS = (
 
 def launch_arguments() -> dict[str, Any]:
     """Give the arguments of `playwright.chromium.launch`."""
-    found = environment.chromium()
+    found = programs.chromium()
     if found is None:
-        raise UsageError("Chromium is not on this machine", hint=environment.how_to_get("Chromium"))
+        raise UsageError("Chromium is not on this machine", hint=programs.how_to_install("Chromium"))
     return {"executable_path": str(found), "args": list(_ARGUMENTS)}

@@ -1,4 +1,4 @@
-"""One server as a process: started under a keeper, and stopped softly or hard."""
+"""One server as a process: started under a watchdog, and stopped softly or hard."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from querycloak.errors import UsageError
-from querycloak.testing.servers import keeper
+from tests.support.servers import watchdog
 
 #: Seconds for anything that a server is asked to do: generous, since test machines are busy.
 LIMIT = 120.0
@@ -51,10 +51,10 @@ class Process:
         orphaned: signal.Signals = signal.SIGKILL,
     ) -> None:
         """Start a command in a folder; an orphaned server gets that signal, and may lose its folder."""
-        keep = [sys.executable, "-I", "-S", keeper.__file__, orphaned.name, str(folder) if remove else ""]
+        keep = [sys.executable, "-I", "-S", watchdog.__file__, orphaned.name, str(folder) if remove else ""]
         with (folder / "server.log").open("ab") as log:
             # A session of its own: Ctrl-C is for the tests, which then stop their servers in order.
-            self._keeper = subprocess.Popen(
+            self._watchdog = subprocess.Popen(
                 [*keep, *as_account(account), "--pdeathsig", "KILL", "--", *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -62,13 +62,13 @@ class Process:
                 cwd=folder,
                 start_new_session=True,
             )
-        assert self._keeper.stdout is not None
-        self.pid = int(self._keeper.stdout.readline())
+        assert self._watchdog.stdout is not None
+        self.pid = int(self._watchdog.stdout.readline())
 
     @property
     def running(self) -> bool:
         """Whether the server has not ended."""
-        return self._keeper.poll() is None
+        return self._watchdog.poll() is None
 
     def stop(self, how: signal.Signals) -> None:
         """Send a signal, and wait until the server is gone; what does not go by itself is killed."""
@@ -80,8 +80,8 @@ class Process:
         for pid in filter(alive, family):
             _send(pid, signal.SIGKILL)
         wait_until(lambda: not any(map(alive, family)), "the server is gone")
-        self._keeper.wait(LIMIT)
-        for pipe in (self._keeper.stdin, self._keeper.stdout):
+        self._watchdog.wait(LIMIT)
+        for pipe in (self._watchdog.stdin, self._watchdog.stdout):
             assert pipe is not None
             pipe.close()
 

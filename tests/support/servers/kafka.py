@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from querycloak import environment
 from querycloak.errors import MissingExtra, UsageError
-from querycloak.testing.ports import free_ports
-from querycloak.testing.servers.base import LocalServer
-from querycloak.testing.servers.process import LIMIT, wait_until
+from tests.support import programs
+from tests.support.ports import free_ports
+from tests.support.servers.base import LocalServer
+from tests.support.servers.process import LIMIT, wait_until
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -122,10 +123,10 @@ class LocalKafka(LocalServer):
 def _java() -> Path:
     if found := environment.java():
         return found
-    raise UsageError("Java is not on this machine", hint=environment.how_to_get("Java"))
+    raise UsageError("Java is not on this machine", hint=programs.how_to_install("Java"))
 
 
 def _jars() -> Path:
-    if found := environment.kafka():
+    if found := programs.kafka():
         return found
-    raise UsageError("no Kafka broker is on this machine", hint=environment.how_to_get("Kafka broker"))
+    raise UsageError("no Kafka broker is on this machine", hint=programs.how_to_install("Kafka broker"))

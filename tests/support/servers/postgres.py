@@ -10,11 +10,11 @@ import signal
 import subprocess
 from pathlib import Path
 
-from querycloak import environment
 from querycloak.errors import UsageError
-from querycloak.testing.ports import free_ports
-from querycloak.testing.servers.base import LocalServer
-from querycloak.testing.servers.process import LIMIT, as_account
+from tests.support import programs
+from tests.support.ports import free_ports
+from tests.support.servers.base import LocalServer
+from tests.support.servers.process import LIMIT, as_account
 
 _USER = "querycloak"
 
@@ -85,10 +85,10 @@ class LocalPostgres(LocalServer):
 
 
 def _programs() -> Path:
-    if found := environment.postgres():
+    if found := programs.postgres():
         return found
     raise UsageError(
-        "PostgreSQL's programs are not on this machine", hint=environment.how_to_get("PostgreSQL")
+        "PostgreSQL's programs are not on this machine", hint=programs.how_to_install("PostgreSQL")
     )
 
 

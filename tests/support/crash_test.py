@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from querycloak.testing.live import LiveService
+from tests.support.service_process import LiveService
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def crash(
     sender = _Sender(wild, lines, batch)
     sender.start()
     share = max(1, len(lines) // batch // max(kills, 1))
-    draw = random.Random(seed)  # noqa: S311 - when to kill is no secret
+    draw = random.Random(seed)
     for done in range(kills):
         sender.allow(share)
         time.sleep(draw.random() * longest)

@@ -17,14 +17,14 @@ from urllib.parse import quote
 from querycloak.clients.crowd import search_server
 from querycloak.clients.crowd.identity import new_identity
 from querycloak.clients.crowd.web import Request, Response, port_of, serve
-from querycloak.testing.ports import free_ports
+from tests.support.ports import free_ports
 
 _PROGRAM: Final = (sys.executable, "-c", "from querycloak.cli import main; main()")
 
 
 def friendships(members: int, seed: int, most: int = 10) -> list[tuple[int, int]]:
     """Make up who is whose friend: newcomers befriend up to 3 people, likelier those with many friends."""
-    chance, ends, found = random.Random(seed), [0], set[tuple[int, int]]()  # noqa: S311, not a secret
+    chance, ends, found = random.Random(seed), [0], set[tuple[int, int]]()
     for new in range(1, members):
         for _ in range(chance.choice((1, 2, 2, 3))):
             other = chance.choice(ends)

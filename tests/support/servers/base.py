@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from querycloak.errors import UsageError
-from querycloak.testing.servers.process import Process, wait_until
+from tests.support.servers.process import Process, wait_until
 
 
 class LocalServer(ABC):

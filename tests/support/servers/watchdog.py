@@ -1,9 +1,9 @@
 """Runs one server for as long as somebody holds the other end of its standard input.
 
-Usage: python keeper.py SIGNAL FOLDER COMMAND...   (a script of its own: it imports nothing of QueryCloak)
+Usage: python watchdog.py SIGNAL FOLDER COMMAND...   (a script of its own: it imports nothing of QueryCloak)
 
 It prints the server's process id. When the input ends before the server does, whoever wanted the server has
-died: the server gets SIGNAL, seconds later SIGKILL, and FOLDER is removed, if one is named. If the keeper
+died: the server gets SIGNAL, seconds later SIGKILL, and FOLDER is removed, if one is named. If the watchdog
 itself is killed, the kernel kills the server: `setpriv --pdeathsig` in the command sees to that.
 """
 
