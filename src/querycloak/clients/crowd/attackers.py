@@ -40,7 +40,7 @@ _cut_weights: Any = njit(rules.cut_weights)
 
 
 class Observed(NamedTuple):
-    """What the engine observes of one author: submitters, how many queries each submitted, and the candidates it considers."""
+    """What the engine observes of one author: submitters with counts, and the candidates it considers."""
 
     author: int
     submitter: Longs
