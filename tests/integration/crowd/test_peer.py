@@ -24,7 +24,7 @@ from querycloak.clients.crowd.search_server import page
 from querycloak.clients.crowd.web import plain
 from tests.support.crowd import LocalCrowd, friendships
 
-pytestmark = [pytest.mark.sign, pytest.mark.slow]
+pytestmark = pytest.mark.sign
 
 TRIANGLE = [(0, 1), (0, 2), (1, 2)]
 MANNERS = {"accept_within": 5.0, "answer_within": 10.0, "engine_within": 5.0}
