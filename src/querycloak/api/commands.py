@@ -183,16 +183,16 @@ def simulate_crowd(
 
 def serve(ready: Callable[[str], None], **given: Any) -> None:
     """Run the live service until it is stopped; `ready` is called with its address."""
-    from querycloak.service import entrance
+    from querycloak import service
 
-    entrance.serve(_service_setup(**given), ready)
+    service.serve(_service_setup(**given), ready)
 
 
 def new_service_token(name_and_role: str, **given: Any) -> str:
     """Create a token for `NAME:ROLE` and store its hash; return it once."""
-    from querycloak.service import entrance
+    from querycloak import service
 
-    return entrance.new_token(_service_setup(**given), name_and_role)
+    return service.new_token(_service_setup(**given), name_and_role)
 
 
 def _service_setup(
@@ -203,6 +203,6 @@ def _service_setup(
     seed: int | None,
     config: Path | None,
 ) -> Any:
-    from querycloak.service import entrance
+    from querycloak.service.settings import setup
 
-    return entrance.setup(dict(options), list(methods), dict(settings), seed=seed, config=config)
+    return setup(dict(options), list(methods), dict(settings), seed=seed, config=config)

@@ -12,7 +12,7 @@ from querycloak.clients.crowd.state import SCHEMA
 from tests.support.crowd import LocalCrowd
 from tests.unit.clients.crowd.test_agreement import PAIRS, differ, simulated, vector
 
-pytestmark = [pytest.mark.sign, pytest.mark.slow]
+pytestmark = pytest.mark.sign
 QUERIES, AT_A_TIME = 2_400, 16
 PROTOCOL = {
     "penalty": 0.0,

@@ -19,7 +19,7 @@ from querycloak.clients.crowd.tls import context, new_identity, read_certificate
 from querycloak.errors import UsageError
 from tests.support.crowd import LocalCrowd
 
-pytestmark = [pytest.mark.sign, pytest.mark.slow]
+pytestmark = pytest.mark.sign
 
 #: 0, 1 and 2 are friends of each other; the rest are friends of 0, and hostile, each in her own way.
 FORGER, FLOODER, REPEATER, SHOUTER, SILENT, DROPPER, LIAR, GUESSER, PADDER = range(3, 12)

@@ -23,7 +23,7 @@ from querycloak.clients.crowd.messages import Accepted, Hello, Query
 from querycloak.clients.crowd.tls import context, read_certificate
 from tests.support.crowd import LocalCrowd, friendships
 
-pytestmark = [pytest.mark.sign, pytest.mark.slow]
+pytestmark = pytest.mark.sign
 
 TRIANGLE = [(0, 1), (0, 2), (1, 2)]
 PROTOCOL = {"accept_within": 5.0, "answer_within": 10.0, "engine_within": 5.0}

@@ -11,7 +11,7 @@ import pytest
 from querycloak.clients.crowd.demo_engine import page
 from tests.support.crowd import LocalCrowd, friendships
 
-pytestmark = [pytest.mark.sign, pytest.mark.slow]
+pytestmark = pytest.mark.sign
 
 MEMBERS, QUERIES, KILLED = 20, 2000, (3, 8, 14)
 #: Long waits, since a test machine may be busy; no limits, since here all friends are honest.

@@ -14,7 +14,7 @@ from querycloak.formats.delimited import DelimitedReader
 from querycloak.formats.sniff import format_of
 from querycloak.formats.streams import Source
 from querycloak.formats.table import Faults, Options, note
-from querycloak.service.intake import FIELDS, Parsed, Record, Value, cleaned, parse
+from querycloak.service.ingest.parse import FIELDS, ParsedBody, Record, Value, parse, to_columns
 
 #: Everything that can go wrong; a fault inside polars is no `Exception`.
 FAULTS: Final = (Exception, pl.exceptions.PanicException)
@@ -46,7 +46,7 @@ class Form:
         """Where the first record of a file stands."""
         return len(self._header)
 
-    def read(self, lines: bytes) -> Parsed:
+    def read(self, lines: bytes) -> ParsedBody:
         """Read records; bad ones are counted. A file that is no log is refused, without showing any of it."""
         if self._json:
             return parse(lines.removeprefix(_MARK), lines=True)
@@ -65,7 +65,7 @@ class Form:
     def can_read(self, lines: bytes) -> bool:
         """Say whether lines can be read and typed, be they good or bad."""
         try:
-            cleaned([self.read(lines)], 0)
+            to_columns([self.read(lines)], 0)
         except FAULTS:
             return False
         return True
@@ -78,7 +78,7 @@ def _format(first: bytes) -> str:
     return found
 
 
-def _records(reader: DelimitedReader) -> Parsed:
+def _records(reader: DelimitedReader) -> ParsedBody:
     records: list[Record] = []
     rows: list[int] = []
     bad: Faults = {}
@@ -97,10 +97,10 @@ def _records(reader: DelimitedReader) -> Parsed:
             Record(**row) for row in frame.select(pl.col(n) for n in FIELDS if n in frame.columns).to_dicts()
         ]
         size = table.end
-    return Parsed(records, rows, size, bad)
+    return ParsedBody(records, rows, size, bad)
 
 
-def before_last_search(parsed: Parsed, begins: list[int], size: int) -> tuple[Parsed, int]:
+def before_last_search(parsed: ParsedBody, begins: list[int], size: int) -> tuple[ParsedBody, int]:
     """Leave out the rows of the last search, since more of them may follow; say where they begin.
 
     A search without a time is one row. Where rows are not lines (quoted line ends), all are given.
@@ -114,7 +114,7 @@ def before_last_search(parsed: Parsed, begins: list[int], size: int) -> tuple[Pa
     row = parsed.rows[first]
     bad = {reason: rows[rows < row] for reason, rows in parsed.bad.items()}
     kept = {reason: rows for reason, rows in bad.items() if rows.size}
-    return Parsed(records[:first], parsed.rows[:first], row, kept), begins[row]
+    return ParsedBody(records[:first], parsed.rows[:first], row, kept), begins[row]
 
 
 def _search(record: Record) -> tuple[Value, Value, Value]:
