@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from querycloak.clients.crowd import adversary, network, outcome, simulator
+from querycloak.clients.crowd import attackers, metrics, network, simulator
 from querycloak.clients.crowd.simulator import Behaviour
 from querycloak.errors import DataError, ParameterError
 from querycloak.measures import profile_exposure
@@ -80,21 +80,23 @@ def test_an_edge_list_is_read_or_refused(tmp_path):
 )
 def test_every_query_is_submitted_once(how):
     trace = run(**how)
-    submitted = np.bincount(trace.told["submitter"], minlength=300)
+    submitted = np.bincount(trace.outcomes["submitter"], minlength=300)
     assert trace.users["submitted"][:-1].tolist() == submitted.tolist()
-    own = np.bincount(trace.author[trace.told["submitter"] == trace.author], minlength=300)
+    own = np.bincount(trace.author[trace.outcomes["submitter"] == trace.author], minlength=300)
     assert trace.users["own"][:-1].tolist() == own.tolist()
     assert ((trace.friends["trust"] >= 0) & (trace.friends["trust"] <= 1)).all()
-    handed = int(trace.told["hops"].sum())
-    first = int((trace.told["hops"] > 0).sum())
+    handed = int(trace.outcomes["hops"].sum())
+    first = int((trace.outcomes["hops"] > 0).sum())
     assert int(trace.users["passed"].sum()) == handed - first
-    assert (trace.told["submitter"][trace.told["hops"] == 0] == trace.author[trace.told["hops"] == 0]).all()
+    assert (
+        trace.outcomes["submitter"][trace.outcomes["hops"] == 0] == trace.author[trace.outcomes["hops"] == 0]
+    ).all()
 
 
 def test_the_same_seed_gives_the_same_and_another_another():
     first, again, other = run(seed=1), run(seed=1), run(seed=2)
-    assert (first.told == again.told).all()
-    assert (first.told != other.told).any()
+    assert (first.outcomes == again.outcomes).all()
+    assert (first.outcomes != other.outcomes).any()
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def test_submitters_are_spread_as_in_the_naive_crowd(how):
     ours, theirs, net = Counter(), Counter(), net_of(SMALL)
     for seed in range(40):
         trace = simulator.simulate(net, simulator.authors(6, 1800, seed), Behaviour(**how), seed)
-        ours.update(zip(trace.author.tolist(), trace.told["submitter"].tolist(), strict=True))
+        ours.update(zip(trace.author.tolist(), trace.outcomes["submitter"].tolist(), strict=True))
         bad = np.flatnonzero(trace.selfish).tolist()
         crowd = Crowd(SMALL, seed, how.get("penalty", 0.03), bad, back=how.get("back", True))
         crowd.vectors = {u: vector_of(trace, u) for u in SMALL}
@@ -132,7 +134,7 @@ def vector_of(trace, u):
 def test_selfish_users_end_up_submitting_their_own():
     """The thesis's Table 4.4: at a penalty of 0.03 all of them are exposed, at 0 none is isolated."""
     strict, lax = (run(1000, 100_000, selfish=0.1, penalty=penalty) for penalty in (0.03, 0.0))
-    assert outcome.summary(strict)["exposed"]["selfish"]["60"] == 100.0
+    assert metrics.summary(strict)["exposed"]["selfish"]["60"] == 100.0
     own = [t.users["own"][:-1][t.selfish].sum() / (100 * t.selfish.sum()) for t in (strict, lax)]
     assert own[0] > 0.7
     assert own[1] < 0.1
@@ -161,39 +163,39 @@ def test_exposure_by_texts_is_the_public_measure(seed, back):
     author = chance.integers(6, size=200).astype(np.int32)
     query = chance.integers(5, size=200)
     trace = simulator.simulate(net_of(SMALL), author, Behaviour(back=back), seed)
-    found = outcome.exposures(trace, query)
+    found = metrics.exposures(trace, query)
     for u in range(6):
         asked = query[author == u].tolist()
-        shown = query[trace.told["submitter"] == u].tolist()
+        shown = query[trace.outcomes["submitter"] == u].tolist()
         assert found[u] == pytest.approx(profile_exposure(asked, shown), nan_ok=True)
 
 
 def test_exposure_of_made_up_queries_is_the_share_of_own_ones():
     """Every user has ten queries of her own, asked equally often: the public measure gives the same."""
     trace = run(20, 20 * 100)
-    found = outcome.exposures(trace)
+    found = metrics.exposures(trace)
     turn = np.zeros(20, np.int64)
     query = np.empty(trace.author.size, np.int64)
     for place, u in enumerate(trace.author.tolist()):
         query[place], turn[u] = 10 * u + turn[u] % 10, turn[u] + 1
-    exact = outcome.exposures(trace, query)
+    exact = metrics.exposures(trace, query)
     assert np.abs(found - exact).max() < 6  # how often each of the ten is submitted is chance
 
 
 def test_positions_count_who_submitted_less():
     trace = run(200, 20_000)
-    place = outcome.positions(trace)
+    place = metrics.positions(trace)
     net = trace.network
     for u in range(0, 200, 7):
         mine = trace.author == u
-        count = Counter(trace.told["submitter"][mine].tolist())
+        count = Counter(trace.outcomes["submitter"][mine].tolist())
         friends = net.friend[net.start[u] : net.start[u + 1]].tolist()
         before = sum((count[f] < count[u]) + (count[f] == count[u]) / 2 for f in friends)
         assert place[u] == before
 
 
 def test_the_summary_has_the_tables_columns():
-    found = outcome.summary(run(1000, 100_000, selfish=0.1))
+    found = metrics.summary(run(1000, 100_000, selfish=0.1))
     assert found["response_ms"] == pytest.approx(2 * found["hops"] * 530 + 400)
     assert set(found["exposed"]) == {"people", "mean", "honest", "selfish", "by_friends", "tenths"}
     assert sum(found["exposed"]["tenths"].values()) == pytest.approx(100)
@@ -206,29 +208,29 @@ def test_the_summary_has_the_tables_columns():
 
 def test_the_engine_finds_authors_and_the_network_helps():
     trace = run(1000, 100_000)
-    found = adversary.engine(trace, 1)
+    found = attackers.engine(trace, 1)
     assert found["single"]["success"] < found["linked"]["success"] < found["linked_with_network"]["success"]
     assert found["targets"] == 500
 
 
 def test_an_engine_with_nothing_cut_out_finds_nearly_all_and_with_one_query_few():
     """A control: with equal shares the author is the centre, and hundreds of queries show it."""
-    plain = adversary.engine(run(500, 500 * 400, least_cut=0.0, most_cut=0.0), 1)
+    plain = attackers.engine(run(500, 500 * 400, least_cut=0.0, most_cut=0.0), 1)
     assert plain["linked_with_network"]["low"] > 0.95
-    once = adversary.engine(run(500, 500), 1)
+    once = attackers.engine(run(500, 500), 1)
     assert once["linked_with_network"]["high"] < 0.6
 
 
 def test_colluders_who_are_all_name_the_author_of_all_that_they_see():
     """A control: if everybody else colludes, the first who sees a query got it from its author."""
     trace = run(200, 4000, colluding=0.5)
-    found = adversary.predecessor(trace)
+    found = attackers.predecessor(trace)
     honest = ~trace.colluding[trace.author]
-    seen = trace.told["seen"][honest]
+    seen = trace.outcomes["seen"][honest]
     assert found["seen"] == pytest.approx((seen >= 0).mean())
     assert found["success"]["success"] == pytest.approx((seen == trace.author[honest])[seen >= 0].mean())
     assert found["success"]["success"] > 0.5
-    none = adversary.predecessor(run(200, 4000))
+    none = attackers.predecessor(run(200, 4000))
     assert none["seen"] == 0.0
     assert none["success"]["success"] is None
 
@@ -239,10 +241,10 @@ def test_many_users_times_many_texts_are_more_than_32_bits():
     net = network.power_law(70_000, seed=1)
     trace = simulator.simulate(net, np.tile(author, 2), Behaviour(), 1)
     query = np.concatenate([author % 40_000, (author + 1) % 40_000]).astype(np.int64)
-    found = outcome.exposures(trace, query)
+    found = metrics.exposures(trace, query)
     some = np.arange(0, 70_000, 9973)
     for u in some.tolist():
-        shown = query[trace.told["submitter"] == u].tolist()
+        shown = query[trace.outcomes["submitter"] == u].tolist()
         assert found[u] == pytest.approx(profile_exposure(query[np.tile(author, 2) == u].tolist(), shown))
 
 
@@ -252,10 +254,10 @@ def test_networks_with_many_friends():
 
 
 def test_engines_go_after_the_same_people():
-    found = adversary.engine(run(300, 9000, selfish=0.1), 1)
+    found = attackers.engine(run(300, 9000, selfish=0.1), 1)
     assert found["linked_with_rules"]["n"] == found["linked"]["n"] == 270
     assert found["linked_with_rules"]["success"] > found["linked"]["success"]
     crowded = simulator.simulate(
         network.power_law(300, 1, 0.0, 100), simulator.authors(300, 600, 1), Behaviour(), 1
     )
-    assert "linked_with_rules" not in adversary.engine(crowded, 1)
+    assert "linked_with_rules" not in attackers.engine(crowded, 1)

@@ -8,10 +8,6 @@ import time
 
 import polars as pl
 import pytest
-
-pytest.importorskip("pyspark")
-pytest.importorskip("confluent_kafka")
-
 from confluent_kafka import Consumer, Producer
 from pyspark.sql import functions
 
@@ -22,7 +18,6 @@ from querycloak.spark.streaming import protect_stream
 from tests.integration.spark import stream_child
 from tests.integration.spark.streams import SEED, Child, expected, made_up, same
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 NOW = {"availableNow": True}
 METHODS, SETTINGS = stream_child.METHODS, stream_child.SETTINGS
 

@@ -7,10 +7,6 @@ import pytest
 from tests.integration.service.pages import SCREENSHOTS
 from tests.unit.report.comparisons import HOSTILE, usual
 
-pytestmark = [pytest.mark.browser, pytest.mark.report]
-pytest.importorskip("plotly")
-pytest.importorskip("matplotlib")
-
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 MARKERS = "#plot .scatterlayer .point.plotly-customdata"
 ROWS = "#candidates-table tbody tr:not([hidden])"

@@ -1,4 +1,4 @@
-"""What a simulated crowd shows: exposure, positions, load and response times, as in paper 003, 4.5 to 4.7."""
+"""Metrics of a simulated crowd: exposure, positions, load and response time (paper 003, 4.5 to 4.7)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import numpy as np
 import numpy.typing as npt
 
 from querycloak.clients.crowd.simulator import Trace
-from querycloak.measures.histories import information
+from querycloak.kernels.information import information
 
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]
-#: Milliseconds that a query takes from one peer to another and back, and in the search engine (4.6).
+#: Milliseconds of a round trip between two peers, and of the search engine (4.6).
 LATENCY: Final = 530.0
 ENGINE: Final = 400.0
-#: Percentages above which somebody counts as exposed; the first is the thesis's own.
+#: Percentages of exposure above which a user counts as exposed; the first is the thesis's own.
 LIMITS: Final = (60, 70, 80)
 _TENTHS: Final = 10
 
 
 def exposures(trace: Trace, query: Longs | None = None) -> Floats:
-    """Give everybody's PEL in percent: how much of her profile what she submits tells; nan where undefined.
+    """Return the profile exposure level (PEL) of each user in percent; nan where it is undefined.
 
-    Without query texts everybody's queries are hers alone, several and equally often. Then it is the share
-    of her own among all that she submits.
+    Without query texts, each user is assumed to have several queries of its own, equally often. Then PEL is
+    the share of own queries among those that the user submits.
     """
     submitted, own = (trace.users[name][:-1].astype(np.float64) for name in ("submitted", "own"))
     if query is None:
@@ -35,27 +35,27 @@ def exposures(trace: Trace, query: Longs | None = None) -> Floats:
 
 
 def _exposures(trace: Trace, query: Longs) -> Floats:
-    """Work it out from how often everybody asked and submitted each of her queries, whoever asked it."""
+    """Compute PEL from the counts of each user's queries, searched and submitted."""
     users, wide = trace.network.users, int(query.max(initial=0)) + 1
     asked, times = np.unique(trace.author.astype(np.int64) * wide + query, return_counts=True)
-    shown, many = np.unique(trace.told["submitter"].astype(np.int64) * wide + query, return_counts=True)
-    both, mine, hers = np.intersect1d(asked, shown, assume_unique=True, return_indices=True)
+    shown, many = np.unique(trace.outcomes["submitter"].astype(np.int64) * wide + query, return_counts=True)
+    both, mine, theirs = np.intersect1d(asked, shown, assume_unique=True, return_indices=True)
     all_asked = np.bincount(trace.author, minlength=users).astype(np.float64)
     all_shown = trace.users["submitted"][:-1].astype(np.float64)
     person = both // wide
-    told = information(
-        times[mine].astype(np.float64), many[hers].astype(np.float64), all_asked[person], all_shown[person]
+    released = information(
+        times[mine].astype(np.float64), many[theirs].astype(np.float64), all_asked[person], all_shown[person]
     )
     share = times / all_asked[asked // wide]
     entropy = np.bincount(asked // wide, -share * np.log2(share), minlength=users)
-    known = np.bincount(person, told, minlength=users)
+    known = np.bincount(person, released, minlength=users)
     return np.where(entropy > 0, 100.0 * known / np.where(entropy > 0, entropy, 1.0), np.nan)
 
 
 def positions(trace: Trace) -> Floats:
-    """Give everybody's place in her group of friends by how many of her queries each submitted, from 0 on.
+    """Return the rank of each user among its friends by number of the user's queries submitted, from 0.
 
-    Of equals, half come first. Those who sent nothing have none.
+    Half of equals count as lower. A user without queries has nan.
     """
     users = trace.network.users
     person = np.repeat(np.arange(users), trace.network.friends)
@@ -67,7 +67,7 @@ def positions(trace: Trace) -> Floats:
 
 
 def summary(trace: Trace, query: Longs | None = None) -> dict[str, Any]:
-    """Put together the columns of the thesis's tables."""
+    """Return the columns of the thesis's tables."""
     exposed, place = exposures(trace, query), positions(trace)
     return {
         "users": trace.network.users,
@@ -86,7 +86,7 @@ def summary(trace: Trace, query: Longs | None = None) -> dict[str, Any]:
 
 
 def _exposed(trace: Trace, exposed: Floats) -> dict[str, Any]:
-    """Count who is exposed, in percent: honest and selfish, by friends (Table 4.2), and by tenths (4.3)."""
+    """Return exposed users in percent: honest and selfish, by friends (Table 4.2), and by tenths (4.3)."""
     known, selfish = ~np.isnan(exposed), trace.selfish
     found: dict[str, Any] = {"people": int(known.sum()), "mean": _mean(np.minimum(exposed[known], 100.0))}
     for name, who in (("honest", known & ~selfish), ("selfish", known & selfish)):
@@ -108,7 +108,7 @@ def _exposed(trace: Trace, exposed: Floats) -> dict[str, Any]:
 
 
 def _by_friends(trace: Trace, place: Floats) -> dict[str, Any]:
-    """Give the mean position, and how far it deviates, by the number of friends (Figure 4.1, Table 4.5)."""
+    """Return mean and deviation of positions by number of friends (Figure 4.1, Table 4.5)."""
     honest, friends = ~trace.selfish & ~np.isnan(place), trace.network.friends
     return {
         str(many): {
@@ -123,7 +123,7 @@ def _by_friends(trace: Trace, place: Floats) -> dict[str, Any]:
 
 
 def _load(trace: Trace) -> dict[str, Any]:
-    """Say how many queries people submit and pass on, for each that a user sends on average."""
+    """Return queries submitted and forwarded per query that an average user sends."""
     submitted = trace.users["submitted"][:-1]
     passed, each = trace.users["passed"][:-1], trace.author.size / trace.network.users
     found = {

@@ -1,4 +1,4 @@
-"""Who a peer is: a key of her own, a certificate that she gives to her friends, and nobody else is let in."""
+"""Identity of a peer: key, certificate and the TLS contexts that admit friends only."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ KEY: Final = "key.pem"
 
 
 def new_identity(folder: Path) -> str:
-    """Make an Ed25519 key and a certificate in a folder; give the certificate's fingerprint.
+    """Create an Ed25519 key and a certificate in a folder; return the certificate's fingerprint.
 
-    Neither a name nor the time is in it: a random name, and the same validity for everybody.
+    The certificate contains neither a name nor a time: a random name, and the same validity for all peers.
     """
     try:
         from cryptography import x509
@@ -27,11 +27,11 @@ def new_identity(folder: Path) -> str:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.x509.oid import NameOID
     except ImportError:
-        raise MissingExtra("sign", "a new identity") from None
+        raise MissingExtra("crowd", "a new identity") from None
     from datetime import UTC, datetime
 
     key = Ed25519PrivateKey.generate()
-    # friends' certificates need different names, since a name is how OpenSSL looks for one
+    # friends' certificates need different names, since OpenSSL looks certificates up by name
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, secrets.token_hex(16))])
     certificate = (
         x509.CertificateBuilder()
@@ -46,25 +46,30 @@ def new_identity(folder: Path) -> str:
         .sign(key, None)
     )
     private = key.private_bytes(how.Encoding.PEM, how.PrivateFormat.PKCS8, how.NoEncryption())
-    _write_new(folder, KEY, private)
-    _write_new(folder, CERTIFICATE, certificate.public_bytes(how.Encoding.PEM))
+    _write_new(folder, {KEY: private, CERTIFICATE: certificate.public_bytes(how.Encoding.PEM)})
     return fingerprint(certificate.public_bytes(how.Encoding.DER))
 
 
-def _write_new(folder: Path, name: str, content: bytes) -> None:
+def _write_new(folder: Path, files: dict[str, bytes]) -> None:
+    """Write private files, all or none, and never over an existing file."""
+    created: list[Path] = []
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise Refused(f"there is a `{name}` in that folder already", hint="choose another folder") from None
+        for name, content in files.items():
+            descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            created.append(folder / name)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
     except OSError as error:
+        for path in created:
+            path.unlink()
+        if isinstance(error, FileExistsError):
+            raise Refused("that folder contains an identity already", hint="choose another folder") from None
         raise UsageError(f"the identity cannot be written: {error.strerror}") from None
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
 
 
 def read_certificate(path: Path, whose: str) -> bytes:
-    """Read a certificate (PEM); give its binary form."""
+    """Read a certificate (PEM); return its binary form."""
     try:
         return ssl.PEM_cert_to_DER_cert(path.read_text("ascii").strip())
     except OSError as error:
@@ -74,14 +79,14 @@ def read_certificate(path: Path, whose: str) -> bytes:
 
 
 def fingerprint(certificate: bytes) -> str:
-    """Give the SHA-256 of a certificate: what friends compare over another way."""
+    """Return the SHA-256 of a certificate, which friends compare over another channel."""
     return hashlib.sha256(certificate).hexdigest()
 
 
 def context(side: ssl._SSLMethod, certificate: Path, key: Path, friends: Iterable[bytes]) -> ssl.SSLContext:
-    """Make TLS 1.3 with a certificate on both sides, in which exactly these friends are trusted.
+    """Return a TLS 1.3 context with certificates on both sides that trusts exactly these friends.
 
-    Which friend it is, is said by her certificate and not by a name: so no name is checked.
+    A friend is identified by its certificate, not by a host name, so no name is checked.
     """
     made = ssl.SSLContext(side)
     made.minimum_version = ssl.TLSVersion.TLSv1_3

@@ -19,7 +19,6 @@ from querycloak.service.sinks.profiles import open_store, postgres
 from tests.support.servers.postgres import LocalPostgres
 from tests.unit.service.profile_store import changes, follow, made_up, model_of
 
-pytestmark = pytest.mark.postgres
 NAMES = tuple(f"p{number}" for number in range(40))
 
 

@@ -42,17 +42,14 @@ def test_weights_are_what_is_left_of_the_written_vector(friends_of, copies, shar
     assert weights_of(friends_of, copies, share, begin) == [count[who] for who in range(len(friends_of) + 1)]
 
 
-def test_sending_chances_are_in_proportion_to_friends():
-    """4.3.2 with friends of 1, 2 and 4 friends: 1/8, 2/8, 4/8, and 1/8 for herself."""
-    assert [rules.sending_chance([1, 2, 4], friend) for friend in (1, 2, 3)] == [1 / 8, 2 / 8, 4 / 8]
-
-
 @given(weights=st.lists(st.integers(0, 9), min_size=1, max_size=8), data=st.data())
 def test_draws_are_in_proportion_to_the_weights_of_those_not_asked(weights, data):
     asked = data.draw(st.lists(st.booleans(), min_size=len(weights), max_size=len(weights)))
     left = [0 if gone else weight for weight, gone in zip(weights, asked, strict=True)]
     whole = sum(left)
-    found = Counter(rules.drawn(weights, asked, (i + 0.5) / max(whole, 1)) for i in range(max(whole, 1)))
+    found = Counter(
+        rules.draw_weighted(weights, asked, (i + 0.5) / max(whole, 1)) for i in range(max(whole, 1))
+    )
     if not whole:
         assert set(found) == {-1}
     else:
@@ -64,15 +61,17 @@ def test_forwarding_gives_everybody_the_same_chance(friends, data):
     refusing = data.draw(st.sets(st.integers(1, friends))) if friends else set()
     asked = [who in refusing for who in range(friends + 1)]
     left = [who for who in range(friends + 1) if who not in refusing]
-    found = [rules.forwarded(friends, asked, len(refusing), (i + 0.5) / len(left)) for i in range(len(left))]
+    found = [
+        rules.draw_forward(friends, asked, len(refusing), (i + 0.5) / len(left)) for i in range(len(left))
+    ]
     assert found == left
 
 
 def test_trust_falls_by_one_and_rises_by_two_penalties_and_stays_between_0_and_1():
-    assert rules.after_taking(0.5, 0.03) == pytest.approx(0.47)
+    assert rules.after_accepting(0.5, 0.03) == pytest.approx(0.47)
     assert rules.after_refusal(0.5, 0.03) == pytest.approx(0.47)
     assert rules.after_answer(0.5, 0.03) == pytest.approx(0.56)
-    assert rules.after_taking(0.01, 0.03) == rules.after_refusal(0.02, 0.03) == 0.0
+    assert rules.after_accepting(0.01, 0.03) == rules.after_refusal(0.02, 0.03) == 0.0
     assert rules.after_answer(0.99, 0.03) == 1.0
     assert [rules.accepts(0.5, draw) for draw in (0.0, 0.49, 0.5, 0.99)] == [True, True, False, False]
     assert not rules.accepts(0.0, 0.0)
