@@ -217,4 +217,4 @@ def test_without_tokens_other_addresses_are_refused(tmp_path: Path, host: str) -
     words = [sys.executable, "-m", "querycloak", "serve", "--host", host, "--state", str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 2
-    assert "for this machine alone" in done.stderr
+    assert "listens on loopback only" in done.stderr
