@@ -165,20 +165,20 @@ def simulate_crowd(
     """Simulate friends who submit each other's queries."""
     import secrets
 
+    from querycloak.clients.crowd import study
     from querycloak.clients.crowd.simulator import Behaviour
-    from querycloak.engines.crowd import Study, study
 
     names = ("selfish", "colluding", "churn", "penalty", "copies", "renew", "back")
     behaviour = Behaviour(
         least_cut=cut[0], most_cut=cut[1], **{name: options.pop(name) for name in names if name in options}
     )
-    what = Study(
+    chosen = study.Study(
         behaviour=behaviour,
         seed=secrets.randbits(32) if seed is None else seed % 2**63,
         truth=Path(truth) if truth else None,
         **options,
     )
-    return study(what, progress)
+    return study.run(chosen, progress)
 
 
 def serve(ready: Callable[[str], None], **given: Any) -> None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from querycloak.formats.reasons import NOT_JSON
-from querycloak.formats.table import as_rows
+from querycloak.formats.validation import NOT_JSON
 from querycloak.log import IntArray
 from querycloak.service.ingest.parse import ParsedBody, Record, parse
 
@@ -61,14 +60,14 @@ def _one_by_one(values: list[bytes]) -> ParsedBody:
         records += found.records
         parts += [part] * len(found.records)
         size += found.size
-    faults = {reason: as_rows(rows) for reason, rows in bad.items()}
+    faults = {reason: np.asarray(rows, np.int64) for reason, rows in bad.items()}
     return ParsedBody(records, range(len(records)), size, faults, message_index=np.array(parts, np.int64))
 
 
 def _parsed(value: bytes) -> ParsedBody:
     """Read one message: a value as a whole if it is one, else line by line; an empty one is a fault too."""
     if not value.strip():
-        return ParsedBody([], [], 1, {NOT_JSON: as_rows([0])})
+        return ParsedBody([], [], 1, {NOT_JSON: np.array([0])})
     try:
         found = _WHOLE.decode(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
