@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import numpy as np
-from papers.p001.run import USERS, Workload
+from papers.p001.workload import USERS, Workload
 
 from querycloak.methods.km import targets
 from querycloak.methods.km.deletion import HistoryTerms
