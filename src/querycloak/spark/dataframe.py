@@ -1,4 +1,4 @@
-"""A log as a DataFrame: which columns it must have, which rows are bad, and what each is counted under."""
+"""A log as a DataFrame: its columns, row numbers, and bad rows by reason."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 _TEXTS: Final = ("user", "query", "url", "category")
 _WHERE: Final = "the DataFrame"
-#: Why a row is bad, if so; beside `row` the only column that `canonical` adds.
+#: The reason why a row is bad; beside `row` the only column that `canonical` adds.
 _BAD: Final = "_bad"
 
 
 def canonical(log: DataFrame, mapping: Mapping[str, str], keep: Sequence[str]) -> DataFrame:
-    """Give the wanted columns under their own names: texts, times in microseconds, `row`, and `_bad`.
+    """Return the wanted columns under their canonical names: texts, times in microseconds, `row`, and `_bad`.
 
-    `row` must be a column of different whole numbers, or the log must come straight from one Parquet file:
-    its rows are numbered. Every draw goes by it; so it may not change when Spark computes a part again.
+    `row` must be a column of distinct whole numbers, or the log must come directly from one Parquet file,
+    whose rows are numbered. All draws depend on it, so it must not change when Spark computes a part again.
     """
     from pyspark.sql import functions as F
 
@@ -59,7 +59,7 @@ def check_names(wanted: Iterable[str], sources: Iterable[str] = (), columns: Ite
 
 
 def _check_own(kept: Iterable[str], streaming: bool) -> None:
-    """Refuse to keep columns that go by the name of one of ours; in a stream those begin with `_`."""
+    """Refuse to keep columns with the name of an internal one; in a stream those begin with `_`."""
     for name in kept:
         if name.lower() == _BAD or (streaming and name.startswith("_")):
             raise UsageError(
@@ -69,7 +69,7 @@ def _check_own(kept: Iterable[str], streaming: bool) -> None:
 
 
 def neutral(log: DataFrame) -> tuple[DataFrame, dict[str, str]]:
-    """Give kept columns names that nothing else has, and say what each was called."""
+    """Rename kept columns so that no name clashes; return the original names too."""
     kept = [name for name in log.columns if name != "row" and name not in CANONICAL]
     inside = {name: f"kept_{number}" for number, name in enumerate(kept)}
     renamed = log.toDF(*(inside.get(name, name) for name in log.columns))
@@ -96,7 +96,7 @@ class _Column:
         return "`" + self.source.replace("`", "``") + "`"
 
     def value(self) -> Column:
-        """Give it in the type that a log has."""
+        """Return the column in the type that a log has."""
         from pyspark.sql import functions as F
 
         if self.name in _TEXTS:
@@ -109,7 +109,7 @@ class _Column:
         return F.try_validate_utf8(self.given) if self.kind == "string" else self.given
 
     def is_text(self) -> bool:
-        """Say whether it holds texts, whose bytes can be bad."""
+        """Whether it contains texts, whose bytes can be invalid."""
         return self.name in _TEXTS or self.kind == "string"
 
     def _rank(self) -> Column:
@@ -156,7 +156,7 @@ def _numbers(log: DataFrame) -> Column:
 
 
 def _fault(known: Mapping[str, _Column], values: Mapping[str, Column], nothing: Column) -> Column:
-    """Give the reason to leave a row out, or nothing: the same as for files, in the same order."""
+    """Return the reason to exclude a row, or null: the same as for files, in the same order."""
     from pyspark.sql import functions as F
 
     given = {name: one.given.cast("string") for name, one in known.items() if one.is_text()}

@@ -48,16 +48,16 @@ def test_executors_elsewhere_are_silent_unless_somebody_asks(monkeypatch):
     ],
 )
 def test_traffic_between_machines_is_encrypted_or_somebody_says_that_it_need_not_be(master, options, shut):
-    assert session.shut_between_machines(master, session.chosen(master, options)) is shut
+    assert session.encrypted_between_machines(master, session.chosen(master, options)) is shut
 
 
 def test_a_running_session_is_looked_at_as_it_is():
     """What is asked for now changes nothing about how it was started."""
     cluster = running("spark://h:7077", spark_io_encryption_enabled="true")
-    with pytest.raises(UsageError, match="for all to read") as refused:
-        session._check_shut(cluster, {CRYPTO: "true", KNOWN: "true"})
+    with pytest.raises(UsageError, match="unencrypted between") as refused:
+        session._check_encryption(cluster, {CRYPTO: "true", KNOWN: "true"})
     assert "spark.network.crypto.enabled=false" in refused.value.hint
-    session._check_shut(cluster, {CRYPTO: "false"})
+    session._check_encryption(cluster, {CRYPTO: "false"})
     with pytest.warns(UserWarning, match="does not encrypt what it writes to disk"):
-        session._check_shut(running("local[2]"), {})
-    session._check_shut(running("local[2]"), {"spark.io.encryption.enabled": "false"})
+        session._check_encryption(running("local[2]"), {})
+    session._check_encryption(running("local[2]"), {"spark.io.encryption.enabled": "false"})

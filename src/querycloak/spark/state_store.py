@@ -1,4 +1,4 @@
-"""Keeps lanes in Spark's state store: a snapshot, and the rows that came since, which make the rest again."""
+"""Lanes in Spark's state store: a snapshot, and a log of the rows since, from which a lane is rebuilt."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from querycloak.keys import derive
 from querycloak.spark.checkpoint import other_plan
-from querycloak.spark.lane import LaneRun
-from querycloak.spark.packing import lanes_apart, mixed, pack, unpack
-from querycloak.spark.worker import Plan
+from querycloak.spark.plan import Plan
+from querycloak.spark.stage_worker import StreamWorker
+from querycloak.spark.transfer import lanes_apart, pack, shuffle_lanes, unpack
 
 #: What is kept of a lane, beside its journal: whose it is, how far it came, and what became of its rows.
 HEAD: Final = (
@@ -37,31 +37,31 @@ LEAST: Final = 1 << 16
 ALIVE: Final = 64
 
 #: Lanes of this worker by (plan, place, lane), each with the chain of all rows that it has seen.
-_alive: OrderedDict[tuple[bytes, int, int], tuple[bytes, LaneRun]] = OrderedDict()
+_alive: OrderedDict[tuple[bytes, int, int], tuple[bytes, StreamWorker]] = OrderedDict()
 
 
 @cache
 def mark_of(plan: Plan) -> bytes:
-    """Give a number that stands for methods, settings, key, columns and lanes; it tells none of them."""
+    """Return a keyed hash of methods, settings, columns and lanes, which identifies a plan."""
     stages = [(stage.method, stage.settings.as_dict()) for stage in plan.stages]
-    told = json.dumps([stages, plan.columns, plan.parts], sort_keys=True)
-    return derive(plan.key, "stream", told)
+    facts = json.dumps([stages, plan.columns, plan.parts], sort_keys=True)
+    return derive(plan.key, "stream", facts)
 
 
 def check_mark(plan: Plan, mark: bytes) -> None:
-    """Refuse a state that other methods, settings or secrets have left."""
+    """Refuse a state of other methods, settings or secrets."""
     if mark != mark_of(plan):
         raise other_plan()
 
 
-def _keep_alive(name: tuple[bytes, int, int], chain: bytes, run: LaneRun) -> None:
+def _keep_alive(name: tuple[bytes, int, int], chain: bytes, run: StreamWorker) -> None:
     _alive[name] = chain, run
     while len(_alive) > ALIVE:
         _alive.popitem(last=False)
 
 
-def _put_together(parts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Make entries of their parts again, in order."""
+def _joined(parts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join the parts of entries, in order."""
     found: dict[int, dict[str, Any]] = {}
     for part in sorted(parts, key=lambda one: (one["number"], one["part"])):
         found.setdefault(part["number"], {**part, "data": []})["data"].append(bytes(part["data"]))
@@ -69,27 +69,27 @@ def _put_together(parts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def rebuilt(
-    plan: Plan, place: int, parts: Iterable[dict[str, Any]], known: tuple[bytes, LaneRun] | None = None
-) -> LaneRun:
-    """Make a lane again from its journal; go on with one that is alive if it saw the journal's beginning."""
-    entries = _put_together(parts)
+    plan: Plan, place: int, parts: Iterable[dict[str, Any]], known: tuple[bytes, StreamWorker] | None = None
+) -> StreamWorker:
+    """Rebuild a lane from its log; continue with a cached one if it has seen the beginning of the log."""
+    entries = _joined(parts)
     chains = [bytes(entry["chain"]) for entry in entries]
     if known is not None and known[0] in chains:
         run, since = known[1], chains.index(known[0]) + 1
     elif entries and entries[0]["snapshot"]:
-        run, since = LaneRun.thaw(plan, place, entries[0]["data"]), 1
+        run, since = StreamWorker.load(plan, place, entries[0]["data"]), 1
     else:
-        run, since = LaneRun(plan, place), 0
+        run, since = StreamWorker(plan, place), 0
     for entry in entries[since:]:
         run.push(unpack(entry["data"]))
     return run
 
 
-def dealt(plan: Plan, place: int, left: pl.DataFrame) -> list[tuple[int, bytes]]:
-    """Pack what left for the next method's lanes, or mixed for the sink."""
+def route(plan: Plan, place: int, left: pl.DataFrame) -> list[tuple[int, bytes]]:
+    """Pack released rows for the lanes of the next method, or shuffled for the sink."""
     if not left.height:
         return []
-    lane = mixed(left, plan.key, plan.parts) if plan.is_last(place) else left["_lane"].to_numpy()
+    lane = shuffle_lanes(left, plan.key, plan.parts) if plan.is_last(place) else left["_lane"].to_numpy()
     return lanes_apart(left.drop("_lane"), lane)
 
 
@@ -100,12 +100,12 @@ class Lanes(StatefulProcessor):
         self._plan, self._place = plan, place
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name what is kept; Spark calls this on the driver too, which has no rows."""
+        """Declare the state; Spark calls this on the driver too, which has no rows."""
         self._head = handle.getValueState("head", HEAD)
         self._journal = handle.getMapState("journal", *JOURNAL)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        """Push the rows of a micro-batch; keep them, or a snapshot in their place; give what left."""
+        """Push the rows of a micro-batch; store them, or a snapshot instead; yield released rows."""
         lane, mark = int(key[0]), mark_of(self._plan)
         came = pl.concat([unpack(bytes(row["payload"])) for row in rows]).sort("_row")
         found = self._head.get()
@@ -118,13 +118,13 @@ class Lanes(StatefulProcessor):
         head |= {"place": self._place, "dropped": json.dumps(run.reasons(), sort_keys=True)}
         self._head.update(tuple(head[name] for name in _NAMES))
         _keep_alive((mark, self._place, lane), head["chain"], run)
-        for number, payload in dealt(self._plan, self._place, left):
+        for number, payload in route(self._plan, self._place, left):
             yield Row(lane=number, payload=payload)
 
-    def _lane(self, lane: int, chain: bytes) -> LaneRun:
-        """Find the lane as the state has it: alive if that has seen the very same rows, else made again.
+    def _lane(self, lane: int, chain: bytes) -> StreamWorker:
+        """Return the lane of this state: from the cache if it has seen the same rows, else rebuilt.
 
-        It is taken out meanwhile: if anything fails, the next attempt starts from the state.
+        It is removed from the cache meanwhile: after a failure the next attempt starts from the state.
         """
         known = _alive.pop((mark_of(self._plan), self._place, lane), None)
         if known is not None and known[0] == chain:
@@ -133,14 +133,14 @@ class Lanes(StatefulProcessor):
         parts = [dict(zip(ENTRY, (*name, *value), strict=True)) for name, value in found]
         return rebuilt(self._plan, self._place, parts, known)
 
-    def _keep(self, run: LaneRun, head: dict[str, Any], data: bytes) -> dict[str, Any]:
-        """Add rows to the journal, or begin it anew with a snapshot; say what it has now."""
+    def _keep(self, run: StreamWorker, head: dict[str, Any], data: bytes) -> dict[str, Any]:
+        """Append rows to the log, or replace it by a snapshot; return its new position."""
         number, kept, since = head["number"] + 1, head["kept"], head["since"] + len(data)
         chain = hashlib.blake2b(data, key=bytes(head["chain"]), digest_size=32).digest()
         if since <= max(kept, LEAST):
             self._write(number, chain, False, data)
         else:
-            snapshot = run.freeze()
+            snapshot = run.dump()
             self._journal.clear()
             self._write(number, chain, True, snapshot)
             kept, since = len(snapshot), 0
@@ -152,4 +152,4 @@ class Lanes(StatefulProcessor):
             self._journal.updateValue((number, part), (chain, snapshot, data[start : start + PART]))
 
     def close(self) -> None:
-        """Do nothing: what is alive may be of use to the next micro-batch."""
+        """Do nothing: cached lanes serve the next micro-batch."""

@@ -1,4 +1,4 @@
-"""Rows on their way between workers: packed by lane, so that Spark moves few large values, not many rows."""
+"""Transfer of rows: Arrow to polars and back, and rows packed by lane (few large values, not many rows)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from querycloak.errors import DataError
 from querycloak.kernels import siphash
 from querycloak.keys import derive
 from querycloak.log import CANONICAL, COLUMN_BIT, Batch, IntArray
-from querycloak.spark.arrow import batches, frames
-from querycloak.spark.worker import Plan, lane_of
+from querycloak.spark.plan import Plan, lane_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+#: Rows that are worked on together; a worker's memory is this and what its method holds.
+PIECE: Final = 1 << 18
 #: What Spark sees of records between its operators: where they go, and their bytes.
 PACKED: Final = "lane int, payload binary"
 #: What a row carries beside the log's columns: its number, its search, when that came or was let go
@@ -35,9 +36,41 @@ NEVER: Final = int(np.iinfo(np.int64).max)
 _MIX, _ID_LOW, _ID_HIGH = range(1, 4)
 
 
+def frames(batches: Iterable[Any], rows: int = PIECE) -> Iterator[pl.DataFrame]:
+    """Yield Arrow batches as frames of about this many rows."""
+    import pyarrow as pa
+
+    some: list[Any] = []
+    size = 0
+    for batch in batches:
+        some.append(batch)
+        size += batch.num_rows
+        if size >= rows:
+            yield _frame(pa.Table.from_batches(some))
+            some, size = [], 0
+    if size:
+        yield _frame(pa.Table.from_batches(some))
+
+
+def _frame(table: Any) -> pl.DataFrame:
+    found = pl.from_arrow(table)
+    assert isinstance(found, pl.DataFrame)
+    return found
+
+
+def batches(frame: pl.DataFrame, schema: StructType) -> Iterator[Any]:
+    """Yield a frame as Arrow batches of Spark's types; a missing column is null."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    wanted = to_arrow_schema(schema, timezone="UTC")
+    absent = [pl.lit(None).alias(name) for name in wanted.names if name not in frame.columns]
+    table = frame.with_columns(absent).select(wanted.names).to_arrow(compat_level=pl.CompatLevel.oldest())
+    yield from table.cast(wanted).to_batches(max_chunksize=1 << 16)
+
+
 @cache
-def told_by(plan: Plan) -> tuple[bool, frozenset[str]]:
-    """Say whether each row goes its own way, and which columns leave empty; once for each worker."""
+def plan_traits(plan: Plan) -> tuple[bool, frozenset[str]]:
+    """Return whether the unit is a row, and the emptied columns; computed once per worker."""
     whole = plan.whole()
     return whole.per_row, whole.empties
 
@@ -54,13 +87,13 @@ def unpack(data: bytes) -> pl.DataFrame:
 
 
 def put_in_lanes(plan: Plan, source: Iterable[Any]) -> Iterator[Any]:
-    """Give each row of a Spark partition its lane; pack those of a lane together.
+    """Route each row of a Spark partition to its lane; pack the rows of a lane together.
 
     The partition has all rows of its searches. The lane is the search's, not the row's: a click may have
     another category than the search that it belongs to.
     """
     method = plan.stages[0].build(plan.key, 0, texts := Dictionaries())
-    per_row, _ = told_by(plan)
+    per_row, _ = plan_traits(plan)
     columns = plan.stages[0].traits.reads | {"category"}
     for frame in frames(source) if per_row else frames(source, rows=1 << 62):
         rows = carried(typed(frame), plan.key, per_row)
@@ -72,7 +105,7 @@ def put_in_lanes(plan: Plan, source: Iterable[Any]) -> Iterator[Any]:
 
 
 def typed(frame: pl.DataFrame) -> pl.DataFrame:
-    """Make times of microseconds. A row without a number stops everything, since all draws go by it."""
+    """Read times as microseconds. A row without a number is an error, since all draws depend on it."""
     if frame["row"].null_count():
         raise DataError("a record of the stream has no number in its column `row`")
     times = [pl.col("time").cast(pl.Datetime("us", "UTC"))] if "time" in frame.columns else []
@@ -80,7 +113,7 @@ def typed(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def carried(frame: pl.DataFrame, key: bytes, per_row: bool) -> pl.DataFrame:
-    """Add what rows carry."""
+    """Add the columns that rows carry."""
     placed = in_order(frame, key)
     row, when = placed["row"].to_numpy(), placed["_when"].to_numpy()
     head = row if per_row else _heads(placed, key)
@@ -91,7 +124,7 @@ def carried(frame: pl.DataFrame, key: bytes, per_row: bool) -> pl.DataFrame:
 
 
 def _heads(placed: pl.DataFrame, key: bytes) -> IntArray:
-    """Give the first row of each search. Bad rows are left out later: no good one may belong to them."""
+    """Return the first row of each search. Bad rows are dropped later, so no good row may belong to one."""
     if "_bad" not in placed.columns or placed["_bad"].null_count() == placed.height:
         return placed["_head"].to_numpy()
     good = placed["_bad"].is_null()
@@ -109,7 +142,7 @@ def coded(rows: pl.DataFrame, names: Iterable[str], texts: Dictionaries) -> Batc
 
 
 def packed(rows: pl.DataFrame, lane: IntArray) -> Iterator[Any]:
-    """Give the rows of each lane as one value, or as several of a bounded size; each by itself."""
+    """Yield the rows of each lane as one value, or as several of a bounded size."""
     import pyarrow as pa
 
     for number, payload in lanes_apart(rows, lane):
@@ -131,14 +164,14 @@ def _pieces(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
     return rows.iter_slices(max(int(each), 1))
 
 
-def mixed(rows: pl.DataFrame, key: bytes, parts: int) -> IntArray:
-    """Deal released rows out by a keyed hash: by lane, files would tell whose records lie together."""
+def shuffle_lanes(rows: pl.DataFrame, key: bytes, parts: int) -> IntArray:
+    """Distribute released rows by a keyed hash: files by lane would reveal which records belong together."""
     drawn = siphash.draw(derive(key, "mix"), _MIX, rows["_row"].to_numpy())
     return (drawn % np.uint64(parts)).astype(np.int64)
 
 
 def spell_out(plan: Plan, ids: bool, schema: StructType, source: Iterable[Any]) -> Iterator[Any]:
-    """Unpack what left: in order of release, then of time; cells that may not leave are empty."""
+    """Unpack released rows in release order, then by time; emptied cells are null."""
     payloads = [value for batch in source for value in batch.column("payload").to_pylist()]
     if not payloads:
         return
@@ -149,7 +182,7 @@ def spell_out(plan: Plan, ids: bool, schema: StructType, source: Iterable[Any]) 
 
 
 def release_order(rows: pl.DataFrame, key: bytes) -> IntArray:
-    """Order rows as methods meet them: by moment, then by time, then by a keyed hash of their search."""
+    """Return the order in which methods get rows: by moment, time, and a keyed hash of the search."""
     head = rows["_head"].to_numpy()
     ties = siphash.draw(derive(key, "order"), 1, head)  # the same draws as in `Pipeline`
     time = (
@@ -160,7 +193,7 @@ def release_order(rows: pl.DataFrame, key: bytes) -> IntArray:
 
 
 def _blanked(rows: pl.DataFrame, plan: Plan) -> Iterator[pl.Expr]:
-    _, empties = told_by(plan)
+    _, empties = plan_traits(plan)
     for name in plan.columns:
         bit = COLUMN_BIT.get(name, 0)
         if name in empties:
@@ -170,12 +203,12 @@ def _blanked(rows: pl.DataFrame, plan: Plan) -> Iterator[pl.Expr]:
 
 
 def _plain(name: str) -> pl.Expr:
-    """Give times as microseconds: so no time zone of Spark's has a say in them."""
+    """Return times as microseconds, so that Spark's time zone has no influence."""
     return pl.col(name).to_physical() if name == "time" else pl.col(name)
 
 
 def _ids(rows: pl.DataFrame, key: bytes) -> pl.Series:
-    """Give each row a name that is the same whenever it is written again, and tells nothing else."""
+    """Return an id per row: the same whenever it is written again, and without other information."""
     own, row = derive(key, "released id"), rows["_row"].to_numpy()
     halves = (siphash.draw(own, purpose, row).tolist() for purpose in (_ID_LOW, _ID_HIGH))
     return pl.Series("id", [f"{high:016x}{low:016x}" for low, high in zip(*halves, strict=True)])

@@ -12,10 +12,11 @@ from querycloak.engines.codec import Released
 from querycloak.engines.local import Outcome, Task
 from querycloak.engines.source import LogSource
 from querycloak.log import COUNTS
-from querycloak.spark import batch, rows, session
-from querycloak.spark.faults import told_plainly
-from querycloak.spark.telling import told
-from querycloak.spark.worker import ORDER, TRUTH, Plan
+from querycloak.spark import batch, dataframe, session
+from querycloak.spark.plan import Plan
+from querycloak.spark.session import translate_errors
+from querycloak.spark.side_outputs import combine
+from querycloak.spark.stage_worker import ORDER, TRUTH
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,14 +33,14 @@ class SparkEngine:
 
     def run(self, source: LogSource, task: Task) -> Iterator[Released]:
         """Yield released records in release order."""
-        batch.distributable(task.stages, task.key)
+        batch.check_distributable(task.stages, task.key)
         session.check()
         self._task = task
         return self._parts(source)
 
     def _parts(self, source: LogSource) -> Iterator[Released]:
         self._folder = folder = source.to_parquet(self._task.key, self._task.stages)
-        with told_plainly():
+        with translate_errors():
             spark = session.start(self._master, self._conf)
             self._run = self._started(spark, folder)
             self._task.progress("protect", 0, None)
@@ -47,7 +48,7 @@ class SparkEngine:
             done = spark.read.parquet(str(folder / "protected"))
             reports = done.filter("_report IS NOT NULL").select("_report").collect()
             plan, found = self._run.plan, [bytes(row["_report"]) for row in reports]
-            self._told = told(plan.whole().stages, plan.stored or [None] * len(plan.stages), found)
+            self._reports = combine(plan.whole().stages, plan.stored or [None] * len(plan.stages), found)
             records = done.filter("_report IS NULL").drop("_report")
             if self._task.pipeline.table:
                 yield _nothing(self._run.plan)
@@ -58,7 +59,7 @@ class SparkEngine:
 
     def _started(self, spark: SparkSession, folder: Path) -> batch.Run:
         files = sorted(str(path) for path in folder.glob("run-*.parquet"))
-        rows.check_names(name for name in pl.read_parquet_schema(files[0]) if name != "row")
+        dataframe.check_names(name for name in pl.read_parquet_schema(files[0]) if name != "row")
         log: DataFrame = spark.read.parquet(*files)
         if "time" in log.columns:
             log = log.selectExpr("* EXCEPT (time)", "unix_micros(time) AS time")
@@ -68,13 +69,13 @@ class SparkEngine:
     def outcome(self) -> Outcome:
         """Return what is known once `run` is exhausted, over all workers."""
         methods, stages = self._run.plan.opened().stages, self._task.stages
-        explained = zip(stages, self._told.explanation, strict=True)
+        explained = zip(stages, self._reports.explanation, strict=True)
         return Outcome(
             self._counts() if self._task.pipeline.table else None,
-            {s.method: dict(d) for s, d in zip(stages, self._told.dropped, strict=True)},
+            {s.method: dict(d) for s, d in zip(stages, self._reports.dropped, strict=True)},
             {stage.method: found for stage, found in explained if found},
-            [m.facts(tally) for m, tally in zip(methods, self._told.tally, strict=True)],
-            self._told.stored,
+            [m.facts(tally) for m, tally in zip(methods, self._reports.tally, strict=True)],
+            self._reports.stored,
         )
 
     def _counts(self) -> pl.DataFrame:
@@ -85,7 +86,7 @@ class SparkEngine:
 
 
 def _in_order(folder: Path, run: batch.Run) -> Iterator[Released]:
-    """Give ordered rows file by file: Spark numbers files as it orders rows."""
+    """Yield ordered rows file by file: Spark numbers files in the order of rows."""
     for path in sorted(folder.glob("part-*.parquet")):
         yield _released(pl.read_parquet(path), run)
 
@@ -98,6 +99,6 @@ def _released(found: pl.DataFrame, run: batch.Run) -> Released:
 
 
 def _nothing(plan: Plan) -> Released:
-    """Give the part that a table has instead of records."""
+    """Return an empty part, which a table has instead of records."""
     truth = {"original_row": pl.Int64, "original_user": pl.String, "released_after": pl.Int64}
     return Released(pl.DataFrame(), pl.DataFrame(schema=truth))

@@ -1,8 +1,8 @@
-"""Gives each row its place in the whole log, by time: what one machine knows by having read it in order.
+"""The place of each row in the whole log, by time, which one machine knows from reading it in order.
 
-Rows are cut into slices of time, a slice for each worker's turn. A slice begins after as many rows as all
-earlier ones have, which one count tells. Rows of one moment are never cut apart: their order goes by their
-numbers, and the rows of a search may have any of them.
+Rows are cut into slices of time. A slice begins after as many rows as all earlier ones have, which one count
+determines. Rows of one moment are never separated: their order depends on their numbers, and the rows of a
+search may have any of them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from querycloak.engines import codec
 from querycloak.engines.time_order import in_order, shuffled
 from querycloak.kernels.order import searches
 from querycloak.log import Batch, IntArray
-from querycloak.spark.arrow import batches, frames
-from querycloak.spark.worker import Plan, lane_of
+from querycloak.spark.plan import Plan, lane_of
+from querycloak.spark.transfer import batches, frames
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,7 +45,7 @@ class Slices:
     rows: int
 
     def number(self) -> Column:
-        """Give the slice of the moment of a row."""
+        """Return the slice of a row's moment."""
         from pyspark.sql import functions as F
 
         return F.expr(_search(self.ends))
@@ -75,19 +75,19 @@ def cut(log: DataFrame, rows: int, size: int = SLICE) -> Slices:
 
 
 def error(rows: int, size: int) -> float:
-    """Say how far off all rows' quantiles may be, so that slices have about the size that is wanted."""
+    """Return the error that quantiles may have, so that slices have about the wanted size."""
     return min(_COARSEST, max(_FINEST, _OFF * size / rows))
 
 
 def moments(batch: Iterable[Any], key: bytes, schema: StructType) -> Iterator[Any]:
-    """Give rows without times the moments that only the key knows."""
+    """Add keyed moments to rows without times."""
     for frame in frames(batch):
         moment = pl.Series("_moment", shuffled(frame["row"].to_numpy(), key))
         yield from batches(frame.with_columns(moment), schema)
 
 
 def place(plan: Plan, slices: Slices, schema: StructType, rows: Iterable[Any]) -> Iterator[Any]:
-    """Put the rows of a Spark partition, some slices of time, at their places in the whole log."""
+    """Compute the places in the whole log of the rows of a Spark partition, which has whole slices."""
     everything = list(frames(rows, rows=1 << 62))
     for whole in everything:
         for number in whole["_slice"].unique().sort().to_list():
@@ -96,7 +96,7 @@ def place(plan: Plan, slices: Slices, schema: StructType, rows: Iterable[Any]) -
 
 
 def placed(plan: Plan, frame: pl.DataFrame, before: int) -> pl.DataFrame:
-    """Find the searches of a slice; number them by when they were read; say who takes each."""
+    """Find the searches of a slice, their sequence numbers and their lanes."""
     timed = [pl.col("time").cast(pl.Datetime("us", "UTC"))] if "time" in frame.columns else []
     ordered = in_order(frame.with_columns(timed).sort("row"), plan.key)
     pipeline = plan.whole()
@@ -114,7 +114,7 @@ def placed(plan: Plan, frame: pl.DataFrame, before: int) -> pl.DataFrame:
 
 
 def _lanes(plan: Plan, frame: pl.DataFrame, firsts: IntArray) -> IntArray:
-    """Ask the first method which searches must stay together."""
+    """Return the lane of each search in the first method."""
     method = plan.stages[0].build(plan.key, 0, texts := Dictionaries())
     few = frame.select(name for name in frame.columns if name in {"row", *plan.columns})[firsts]
     names = (plan.stages[0].traits.reads | {"category"}) & set(plan.columns)

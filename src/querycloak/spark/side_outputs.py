@@ -1,4 +1,4 @@
-"""What workers tell beside their rows: what was dropped and why, and what must be kept."""
+"""Side outputs of Spark workers: drop counts, facts for the certificate, and stored state."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from querycloak.protector import Protector, State
 
 
 @dataclass
-class Told:
-    """What workers told beside their rows, put together."""
+class WorkerReports:
+    """The reports of all workers, combined by method."""
 
     dropped: list[Counter[str]]
     explanation: list[dict[str, Any]]
@@ -34,7 +34,7 @@ def report(
     tally: dict[str, list[Any]],
     table: pl.DataFrame | None,
 ) -> bytes:
-    """Write down what one worker tells about the method at this place."""
+    """Return one worker's report about the method at this place."""
     kept = None if table is None else base64.b64encode(_ipc(table)).decode()
     names = ("place", "dropped", "explanation", "tally", "state")
     return json.dumps(dict(zip(names, (place, dropped, explanation, tally, kept), strict=True))).encode()
@@ -46,11 +46,13 @@ def _ipc(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def told(methods: Sequence[Protector], stored: Sequence[Stored], reports: Iterable[bytes]) -> Told:
-    """Put together what all workers of each method told."""
+def combine(
+    methods: Sequence[Protector], stored: Sequence[Stored], reports: Iterable[bytes]
+) -> WorkerReports:
+    """Combine the reports of all workers."""
     every = [json.loads(one) for one in reports]
     by_place = [[one for one in every if one["place"] == place] for place in range(len(methods))]
-    return Told(
+    return WorkerReports(
         [sum((Counter(one["dropped"]) for one in some), Counter()) for some in by_place],
         [_added([one["explanation"] for one in some]) for some in by_place],
         [_joined([one["tally"] for one in some]) for some in by_place],
@@ -62,7 +64,7 @@ def told(methods: Sequence[Protector], stored: Sequence[Stored], reports: Iterab
 
 
 def _added(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Add numbers up, at any depth; what is no number is the same everywhere."""
+    """Add numbers at any depth; other values are the same in all parts."""
     found: dict[str, Any] = {}
     for name, value in (pair for part in parts for pair in part.items()):
         if isinstance(value, dict):
@@ -78,7 +80,7 @@ def _joined(parts: list[dict[str, list[Any]]]) -> State:
 
 
 def _merged(method: Protector, tables: list[str | None], loaded: Stored) -> pl.DataFrame | None:
-    """Combine what workers of a method keep for the next release."""
+    """Combine the state that workers of a method store for the next release."""
     found = [pl.read_ipc(io.BytesIO(base64.b64decode(table))) for table in tables if table is not None]
     if not found or method.source_state is None:
         return None
