@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.crowd import LocalCrowd, friendships
-from tests.unit.clients.crowd.office import Office
+from tests.support.in_memory_crowd import InMemoryNetwork
 
 from benchmarks.common import cpu_seconds, in_own_process, peak_gigabytes
 from querycloak.clients.crowd import network, simulator
+from querycloak.clients.crowd.engine import HttpEngine
 
 #: Members and queries: few fit into the caches of a processor, ten million do not fit anywhere near it.
 SIZES = ((1_000, 20_000_000), (100_000, 10_000_000), (10_000_000, 10_000_000))
 MEMBERS, AT_A_TIME = 20, 48
-MANNERS = {"rate": 10_000.0, "burst": 10_000, "waiting": 10_000, "in_flight": 10_000}
+PROTOCOL = {"rate": 10_000.0, "burst": 10_000, "waiting": 10_000, "in_flight": 10_000}
 #: Members, queries of each, and seed of the network in which `most_own` is tried.
 FEW_MEMBERS, QUERIES, SEED = 60, 100, 3
 
@@ -67,19 +68,15 @@ async def send(crowd: LocalCrowd, queries: int, at_a_time: int, word: str) -> tu
 
 
 async def engine_alone(crowd: LocalCrowd, queries: int) -> float:
-    """Return the median time of asking the engine without a crowd."""
-    from querycloak.clients.crowd.engine import Engine
-    from querycloak.clients.crowd.web import port_of
-
-    assert crowd._engine is not None
-    engine = Engine(
-        f"http://127.0.0.1:{port_of(crowd._engine)}/search?q={{query}}&from=0", 10, 1 << 20, "benchmark"
-    )
+    """Return the median time of the engine without a crowd."""
+    address = f"http://127.0.0.1:{crowd.engine_port}/search?q={{query}}&from=0"
+    engine = HttpEngine(address, 10, 1 << 20, "benchmark")
     times = []
     for number in range(queries):
         begin = time.perf_counter()
-        assert await engine.submit(f"alone {number}") is not None
+        assert await engine.search(f"alone {number}") is not None
         times.append(time.perf_counter() - begin)
+    await engine.close()
     return statistics.median(times)
 
 
@@ -92,18 +89,18 @@ def from_their_author(crowd: LocalCrowd, counts: list[Counter[str]]) -> dict[str
     """Return the share of queries that come straight from their authors, by how many friends those have."""
     asked: Counter[str] = Counter()
     own: Counter[str] = Counter()
-    for member, told in enumerate(counts):
+    for member, counters in enumerate(counts):
         friends = len(crowd.friends(member))
         for group in ("all", f"of {friends}" if friends < 5 else "of 5 and more"):
-            asked[group] += told["asked"]
-            own[group] += told["asked of her own"]
+            asked[group] += counters["queries_sent"]
+            own[group] += counters["queries_sent_own"]
     return {group: round(own[group] / asked[group], 3) for group in sorted(asked)}
 
 
 async def peers_run(folder: Path, queries: int) -> dict[str, Any]:
     """Measure one crowd: first one query after the other, then many at a time."""
-    async with LocalCrowd(folder, friendships(MEMBERS, seed=1), MANNERS) as crowd:
-        await crowd.whole()
+    async with LocalCrowd(folder, friendships(MEMBERS, seed=1), PROTOCOL) as crowd:
+        await crowd.wait_connected()
         await send(crowd, 10 * MEMBERS, AT_A_TIME, "warm up")
         alone = await engine_alone(crowd, 200)
         _, each = await send(crowd, max(queries // 4, MEMBERS), 1, "one by one")
@@ -112,7 +109,7 @@ async def peers_run(folder: Path, queries: int) -> dict[str, Any]:
         used = sum(map(cpu_seconds, processes))
         seconds, _ = await send(crowd, queries, AT_A_TIME, "together")
         used = sum(map(cpu_seconds, processes)) - used
-        hops = sum(one["taken"] for one in counts) / sum(one["searched"] for one in counts)
+        hops = sum(one["queries_accepted"] for one in counts) / sum(one["searches_started"] for one in counts)
         added = statistics.median(each) - alone
         return {
             "queries_per_second": round(queries / seconds, 1),
@@ -142,16 +139,16 @@ def bounded(most: float, queries: int) -> dict[str, Any]:
     pairs = [
         (u, int(v)) for u in range(FEW_MEMBERS) for v in net.friend[net.start[u] : net.start[u + 1]] if u < v
     ]
-    office = Office(pairs, seed=1, most_own=most)
+    crowd = InMemoryNetwork(pairs, seed=1, most_own=most)
     for turn in range(FEW_MEMBERS * queries):
-        office.search(turn % FEW_MEMBERS, f"{turn % FEW_MEMBERS}:{turn}")
-        office.settle()
-    known = [friend for member in office.members.values() for friend in member.standing.values()]
-    own = sum(text.startswith(f"{member}:") for member, text in office.submitted)
+        crowd.search(turn % FEW_MEMBERS, f"{turn % FEW_MEMBERS}:{turn}")
+        crowd.settle()
+    known = [friend for member in crowd.members.values() for friend in member.friends.values()]
+    own = sum(text.startswith(f"{member}:") for member, text in crowd.submitted)
     handed = sum(friend.own for friend in known)
     return {
-        "questions_per_query": round(sum(office.hops.values()) / len(office.submitted), 2),
-        "own_submitted_by_author": round(own / len(office.submitted), 2),
+        "questions_per_query": round(sum(crowd.hops.values()) / len(crowd.submitted), 2),
+        "own_submitted_by_author": round(own / len(crowd.submitted), 2),
         "own_share_of_what_friends_could_not_know": round(
             handed / (handed + sum(friend.passed for friend in known)), 2
         ),

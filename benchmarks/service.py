@@ -30,7 +30,7 @@ from tests.support.load import Sent, record_lines, requests_of, send, soak
 from tests.support.service_process import LiveService
 
 from benchmarks.common import command_of, cpu_seconds
-from querycloak.service.web import answers, bodies
+from querycloak.service.web import bodies, schemas
 
 #: Records in a request, and connections.
 SHAPES = ((10, 32), (100, 16), (1000, 16))
@@ -69,10 +69,10 @@ def plain_app(folder: Path) -> FastAPI:
     app, writer = FastAPI(docs_url=None, redoc_url=None), Writer(folder / "plain")
 
     @app.post("/v1/records", status_code=202)
-    async def take(request: Request) -> answers.Accepted:
-        body = await bodies.read(request, 16 << 20, 30)
+    async def take(request: Request) -> schemas.Accepted:
+        body = await bodies.read_body(request, 16 << 20, 30)
         await asyncio.wrap_future(writer.write(body))
-        return answers.Accepted(accepted=body.count(b"\n"), skipped={}, skipped_total=0)
+        return schemas.Accepted(accepted=body.count(b"\n"), skipped={}, skipped_total=0)
 
     return app
 

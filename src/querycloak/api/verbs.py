@@ -18,7 +18,7 @@ from querycloak.attacks.finding import Finding, Findings
 from querycloak.compare.result import Comparison
 from querycloak.engines.local import Engine
 from querycloak.engines.pipeline import parse_stages
-from querycloak.engines.release import Release, ReleaseJob, Report, make_release, protect_like, read_truth
+from querycloak.engines.release import Release, ReleaseJob, Report, make_release, protect_like
 from querycloak.engines.source import LogInput, Progress, ReadOptions, read_log, silent
 from querycloak.engines.verify import Verification, VerifyJob
 from querycloak.engines.verify import verify as verify_release
@@ -31,6 +31,7 @@ from querycloak.measures.base import run as run_measures
 from querycloak.protector import Protector
 from querycloak.registry import ATTACKS, MEASURES, METHODS
 from querycloak.settings import as_text
+from querycloak.truth import read_truth
 
 #: Made-up people with whom a person's own history is compared.
 CROWD = 300
@@ -182,7 +183,7 @@ def attack(
     def rebuilt(name: str, frame: pl.DataFrame) -> None:
         if write_log is not None:
             like = formats.Layout.from_dict(document["release"]["layout"]) if document else None
-            formats.write(frame, write_log, formats.layout_for(write_log, like=like), private=True)
+            formats.write(frame, write_log, formats.Layout.for_output(write_log, like=like), private=True)
         if write_profiles is not None:
             write_private(Path(write_profiles), _profiles(frame, Path(write_profiles).suffix))
 
@@ -350,8 +351,7 @@ def own_history(
 
     Queries themselves are given only with `show`. `output` takes a page, .html or .md, of mode 0600.
     """
-    from querycloak.engines.own import look
-    from querycloak.formats.history import read_history
+    from querycloak.engines.own import look, read_history
     from querycloak.report import render
     from querycloak.report.own_history import page
 

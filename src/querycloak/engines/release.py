@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io as std_io
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -23,11 +22,12 @@ from querycloak.engines.local import Engine, LocalEngine, Outcome, Task
 from querycloak.engines.pipeline import Pipeline, Stage, certified_stages
 from querycloak.engines.source import LogInput, LogSource, Progress, ReadOptions, silent
 from querycloak.engines.source_state import SourceFiles
-from querycloak.errors import BrokenPromise, DataError, QueryCloakError, Refused, UsageError
+from querycloak.errors import BrokenPromise, QueryCloakError, Refused, UsageError
 from querycloak.files import check_outputs
 from querycloak.formatting import table
 from querycloak.keys import Secret, write_private
 from querycloak.log import CANONICAL, COUNTS, Log
+from querycloak.truth import read_truth, write_truth
 
 #: The format in which a release is kept in memory.
 IN_MEMORY: Final = "release.parquet"
@@ -148,7 +148,7 @@ class Release:
     def write(self, path: str | Path) -> None:
         """Write the released log and, beside it, an unsigned certificate with the hash of these bytes."""
         columns = [name for name in self.log.frame.columns if name != "row"]
-        layout = formats.layout_for(path, like=self.log.layout, columns=columns)
+        layout = formats.Layout.for_output(path, like=self.log.layout, columns=columns)
         sha256 = formats.write(self.log, path, layout)
         document = {name: part for name, part in self.certificate.items() if name != "signature"}
         document["release"] = document["release"] | {"sha256": sha256, "layout": layout.as_dict()}
@@ -321,7 +321,7 @@ def _run(
         if task.pipeline.table:
             continue
         if writer is None:
-            layout = formats.layout_for(job.output or IN_MEMORY, like=source.layout)
+            layout = formats.Layout.for_output(job.output or IN_MEMORY, like=source.layout)
             writer = cleanup.enter_context(formats.Writer(job.output, layout))
         writer.write(part.frame)
         released += part.frame.height
@@ -329,7 +329,9 @@ def _run(
         clock.lap("write")
     outcome = engine.outcome()
     if outcome.counts is not None:
-        layout = formats.table_layout(job.output or IN_MEMORY, outcome.counts.columns, like=source.layout)
+        layout = formats.Layout.for_counts(
+            job.output or IN_MEMORY, outcome.counts.columns, like=source.layout
+        )
         writer = cleanup.enter_context(formats.Writer(job.output, layout))
         writer.write(outcome.counts)
         released = outcome.counts.height
@@ -380,7 +382,7 @@ def _written(writer: formats.Writer) -> pl.DataFrame:
 
 def _pieces(writer: formats.Writer, names: tuple[str, ...]) -> Iterator[pl.DataFrame]:
     """Read columns of the very bytes that would be published."""
-    for piece in formats.pieces(writer.unfinished, layout=writer.layout, required=()):
+    for piece in formats.pieces(writer.temporary_path, layout=writer.layout, required=()):
         if piece.skipped.total:
             raise BrokenPromise("the release cannot be read back as it was written; nothing was published")
         frame = piece.frame.rename({"row": "released_row"})
@@ -393,26 +395,19 @@ def _publish(
     """Write all files under their final names, the release last; return where the release can be read."""
     written = []
     if job.truth is not None:
-        write_private(job.truth, truth_bytes(truth))
+        write_truth(job.truth, truth)
         written.append(str(job.truth))
     if job.output not in (None, "-"):
         output = Path(str(job.output))
         write_private(certificate.private_path_of(output), _private_part(report, source))
         certificate.path_of(output).write_bytes(certificate.to_bytes(report.certificate))
         written += [str(certificate.path_of(output)), str(certificate.private_path_of(output))]
-    content = writer.unfinished if job.output is None else None
+    content = writer.temporary_path if job.output is None else None
     writer.commit()
     if job.output is None:
         return content
     report.written = [job.output, *written]
     return Path(job.output) if job.output != "-" else None
-
-
-def truth_bytes(truth: pl.DataFrame) -> bytes:
-    """Write the truth as a Parquet file."""
-    buffer = std_io.BytesIO()
-    truth.write_parquet(buffer)
-    return buffer.getvalue()
 
 
 def _private_part(report: Report, source: LogSource) -> bytes:
@@ -427,15 +422,3 @@ def _private_part(report: Report, source: LogSource) -> bytes:
         "reasons": report.reasons,
     }
     return certificate.to_bytes(exact)
-
-
-def read_truth(path: Path) -> pl.DataFrame:
-    """Return the private ground truth of a release."""
-    needed = {"released_row", "original_row", "original_user", "released_after"}
-    try:
-        truth = pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError):
-        raise DataError("the truth file cannot be read as Parquet") from None
-    if missing := needed - set(truth.columns):
-        raise DataError(f"the truth file lacks {', '.join(sorted(missing))}")
-    return truth

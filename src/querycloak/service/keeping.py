@@ -12,7 +12,7 @@ from querycloak.engines import state_codec
 from querycloak.errors import DataError, Refused, UsageError
 from querycloak.keys import derive
 from querycloak.service.settings import Setup
-from querycloak.service.stream import Stream
+from querycloak.service.stream.stream import Stream
 from querycloak.service.wal import Snapshots
 
 Keys = Sequence[tuple[bytes, int, bytes]]

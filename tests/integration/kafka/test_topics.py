@@ -25,7 +25,7 @@ from tests.support.logs import made_up
 from tests.support.servers.process import wait_until
 from tests.support.service_process import LiveService
 
-pytestmark = [pytest.mark.kafka, pytest.mark.service, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.kafka, pytest.mark.service, pytest.mark.timeout(1800)]
 #: `QUERYCLOAK_KILLS=200` for the full trial.
 KILLS = int(os.environ.get("QUERYCLOAK_KILLS", "6"))
 COHORT = ("-m", "cohort", "-s", "k=3")

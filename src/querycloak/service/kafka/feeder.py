@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from querycloak.errors import Busy, DataError, QueryCloakError, Unavailable
-from querycloak.service.intake import Parsed
+from querycloak.service.ingest.parse import ParsedBody
 from querycloak.service.kafka import client, messages
 from querycloak.service.kafka.address import Address
 
@@ -25,7 +25,7 @@ BYTES: Final = 8 << 20
 WAIT: Final = 0.1
 #: How long to sleep when the door is too busy, or Kafka away.
 PAUSE: Final = 0.2
-Submit = Callable[[Parsed, Mapping[str, int]], Future[dict[str, Any]]]
+Submit = Callable[[ParsedBody, Mapping[str, int]], Future[dict[str, Any]]]
 _log = logging.getLogger("querycloak.service")
 
 
@@ -73,7 +73,7 @@ class KafkaFeeder:
             _name(number): self._first(number) for number in range(count) if _name(number) not in self._read
         }
         if fresh:
-            self._submitted(Parsed([], [], 0), fresh)
+            self._submitted(ParsedBody([], [], 0), fresh)
         places = [self._place(number, self._read[_name(number)]) for number in range(count)]
         for place in places:
             self._check(place)
@@ -117,7 +117,7 @@ class KafkaFeeder:
             found.setdefault(message.partition() or 0, []).append(message)
         return found
 
-    def _submitted(self, parsed: Parsed, read: Mapping[str, int]) -> None:
+    def _submitted(self, parsed: ParsedBody, read: Mapping[str, int]) -> None:
         """Hand records on until they are durable: only then is what follows them read."""
         answer = self._insist(lambda: self._submit(parsed, read).result())
         self._read |= read

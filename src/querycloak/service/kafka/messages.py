@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from querycloak.formats.reasons import NOT_JSON
-from querycloak.formats.table import as_rows
+from querycloak.formats.validation import NOT_JSON
 from querycloak.log import IntArray
-from querycloak.service.intake import Parsed, Record, parse
+from querycloak.service.ingest.parse import ParsedBody, Record, parse
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -27,15 +26,15 @@ def stamps_of(messages: Sequence[Message]) -> IntArray:
     return np.maximum(milliseconds, 0) * 1000
 
 
-def read(messages: Sequence[Message], stamps: IntArray) -> Parsed:
+def read(messages: Sequence[Message], stamps: IntArray) -> ParsedBody:
     """Read the records of messages that came one after another; what is bad costs no other."""
     values = [message.value() or b"" for message in messages]
     parsed = _one_each(values) or _one_by_one(values)
-    assert parsed.parts is not None
-    return replace(parsed, stamps=stamps[parsed.parts])
+    assert parsed.message_index is not None
+    return replace(parsed, arrival_times=stamps[parsed.message_index])
 
 
-def _one_each(values: list[bytes]) -> Parsed | None:
+def _one_each(values: list[bytes]) -> ParsedBody | None:
     """Read values that are one line each in one go, which is much faster; None if they are something else."""
     body = b"\n".join(values)
     if body.count(b"\n") != len(values) - 1:
@@ -46,10 +45,10 @@ def _one_each(values: list[bytes]) -> Parsed | None:
         return None
     if len(records) != len(values):
         return None
-    return Parsed(records, range(len(records)), len(records), parts=np.arange(len(records)))
+    return ParsedBody(records, range(len(records)), len(records), message_index=np.arange(len(records)))
 
 
-def _one_by_one(values: list[bytes]) -> Parsed:
+def _one_by_one(values: list[bytes]) -> ParsedBody:
     records: list[Record] = []
     parts: list[int] = []
     bad: dict[str, list[int]] = {}
@@ -61,17 +60,17 @@ def _one_by_one(values: list[bytes]) -> Parsed:
         records += found.records
         parts += [part] * len(found.records)
         size += found.size
-    faults = {reason: as_rows(rows) for reason, rows in bad.items()}
-    return Parsed(records, range(len(records)), size, faults, parts=np.array(parts, np.int64))
+    faults = {reason: np.asarray(rows, np.int64) for reason, rows in bad.items()}
+    return ParsedBody(records, range(len(records)), size, faults, message_index=np.array(parts, np.int64))
 
 
-def _parsed(value: bytes) -> Parsed:
+def _parsed(value: bytes) -> ParsedBody:
     """Read one message: a value as a whole if it is one, else line by line; an empty one is a fault too."""
     if not value.strip():
-        return Parsed([], [], 1, {NOT_JSON: as_rows([0])})
+        return ParsedBody([], [], 1, {NOT_JSON: np.array([0])})
     try:
         found = _WHOLE.decode(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return parse(value, lines=True)
     records = found if isinstance(found, list) else [found]
-    return Parsed(records, range(len(records)), len(records))
+    return ParsedBody(records, range(len(records)), len(records))

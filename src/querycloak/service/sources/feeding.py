@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from querycloak.errors import Busy, QueryCloakError, Unavailable
-from querycloak.service.intake import Parsed
+from querycloak.service.ingest.parse import ParsedBody
 from querycloak.service.sources.lines import FAULTS, Form, before_last_search, sieve
 from querycloak.service.sources.rotation import Place
 from querycloak.service.sources.tail import GRACE, LONGEST, PIECE, Piece, Tail
 
 #: How long to sleep when there is nothing to read, or the door is too busy.
 PAUSE: Final = 0.2
-Submit = Callable[[Parsed, Mapping[str, int]], Future[dict[str, Any]]]
+Submit = Callable[[ParsedBody, Mapping[str, int]], Future[dict[str, Any]]]
 _log = logging.getLogger("querycloak.service")
 
 
@@ -98,7 +98,7 @@ class Feeder:
             self.skipped += len(every) - len(good)
             return done
 
-    def _one_search(self, parsed: Parsed, piece: Piece) -> bool:
+    def _one_search(self, parsed: ParsedBody, piece: Piece) -> bool:
         """Wait for the end of a search, unless it is very long or nothing more comes."""
         if piece.more and self._size < LONGEST:
             self._size *= 2
@@ -112,7 +112,7 @@ class Feeder:
             self._end, self._end_seen = (end.inode, end.offset), now
         return now - self._end_seen >= self._grace
 
-    def _insist(self, parsed: Parsed, place: Place) -> bool:
+    def _insist(self, parsed: ParsedBody, place: Place) -> bool:
         """Hand records on until they are durable: only then is what follows them read."""
         while True:
             try:

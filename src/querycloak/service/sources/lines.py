@@ -2,59 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Final
 
 import polars as pl
 
 from querycloak.errors import DataError, QueryCloakError
-from querycloak.formats.clean import clean
-from querycloak.formats.delimited import DelimitedReader
-from querycloak.formats.sniff import format_of
-from querycloak.formats.streams import Source
-from querycloak.formats.table import Faults, Options, note
-from querycloak.service.intake import FIELDS, Parsed, Record, Value, cleaned, parse
+from querycloak.formats import LineFormat, ReadOptions, detect
+from querycloak.formats.source import BYTE_ORDER_MARK, Block
+from querycloak.formats.validation import validate
+from querycloak.service.ingest.parse import FIELDS, ParsedBody, Record, Value, parse, to_columns
 
 #: Everything that can go wrong; a fault inside polars is no `Exception`.
 FAULTS: Final = (Exception, pl.exceptions.PanicException)
-_OPTIONS: Final = Options(required=("user", "query"))
-_MARK: Final = b"\xef\xbb\xbf"
+_OPTIONS: Final = ReadOptions(required=("user", "query"))
 _NO_HEADER: Final = "the first line of the file to follow does not name the columns of a log"
 
 
-class _Held(Source):
-    """Bytes in memory that are read like those of a file: nothing of them touches a disk."""
-
-    def __init__(self, data: bytes) -> None:
-        self.path, self.compression, self.head = "lines", "", data.removeprefix(_MARK)
-
-    def chunks(self) -> Iterator[bytes]:
-        yield self.head
-
-
 class Form:
-    """How the lines of a file are read: JSON lines, Excite, or TSV or CSV with a header."""
+    """How the lines of a file are read: JSON lines, or any other format of lines."""
 
     def __init__(self, first: bytes) -> None:
-        self._json = first.removeprefix(_MARK).lstrip()[:1] in (b"{", b"")
-        self._format = "jsonl" if self._json else _format(first)
-        self._header = b"" if self._format in ("jsonl", "excite") else first + b"\n"
+        self._first = first.removeprefix(BYTE_ORDER_MARK)
+        self._json = self._first.lstrip()[:1] in (b"{", b"")
+        self._format = None if self._json else _format(self._first)
+        self._header = first + b"\n" if self._format is not None and self._format.traits.header else b""
 
     @property
     def begin(self) -> int:
         """Where the first record of a file stands."""
         return len(self._header)
 
-    def read(self, lines: bytes) -> Parsed:
+    def read(self, lines: bytes) -> ParsedBody:
         """Read records; bad ones are counted. A file that is no log is refused, without showing any of it."""
-        if self._json:
-            return parse(lines.removeprefix(_MARK), lines=True)
+        if self._format is None:
+            return parse(lines.removeprefix(BYTE_ORDER_MARK), lines=True)
         try:
-            reader = DelimitedReader(_Held(self._header + lines), self._format, _OPTIONS)
+            parser = self._format.parser(self._first, _OPTIONS)
         except QueryCloakError:  # its message may show the first line, which may be a record
             raise DataError(_NO_HEADER) from None
-        return _records(reader)
+        table = validate(parser.parse(Block(lines, final=True)), _OPTIONS, self._format.parse_time)
+        return ParsedBody(_records(table.frame), table.frame["row"].to_list(), table.rows, table.bad)
 
     def begins(self, lines: bytes) -> list[int]:
         """Say where each row begins; empty lines are none in JSON lines."""
@@ -65,42 +54,26 @@ class Form:
     def can_read(self, lines: bytes) -> bool:
         """Say whether lines can be read and typed, be they good or bad."""
         try:
-            cleaned([self.read(lines)], 0)
+            to_columns([self.read(lines)], 0)
         except FAULTS:
             return False
         return True
 
 
-def _format(first: bytes) -> str:
-    found = format_of(_Held(first + b"\n"), None)
-    if found == "parquet":
+def _format(first: bytes) -> LineFormat:
+    found = detect(first + b"\n")
+    if not isinstance(found, LineFormat):
         raise DataError("the file to follow is not made of lines")
     return found
 
 
-def _records(reader: DelimitedReader) -> Parsed:
-    records: list[Record] = []
-    rows: list[int] = []
-    bad: Faults = {}
-    size = 0
-    for raw in reader.tables():
-        table = clean(raw, _OPTIONS, reader.parse_time)
-        for reason, some in table.bad.items():
-            note(bad, reason, some)
-        frame = table.frame.with_columns(
-            table.frame[name].dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
-            for name in ("time",)
-            if name in table.frame.columns
-        )
-        rows += frame["row"].to_list()
-        records += [
-            Record(**row) for row in frame.select(pl.col(n) for n in FIELDS if n in frame.columns).to_dicts()
-        ]
-        size = table.end
-    return Parsed(records, rows, size, bad)
+def _records(frame: pl.DataFrame) -> list[Record]:
+    if "time" in frame.columns:
+        frame = frame.with_columns(frame["time"].dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ"))
+    return [Record(**row) for row in frame.select(n for n in FIELDS if n in frame.columns).to_dicts()]
 
 
-def before_last_search(parsed: Parsed, begins: list[int], size: int) -> tuple[Parsed, int]:
+def before_last_search(parsed: ParsedBody, begins: list[int], size: int) -> tuple[ParsedBody, int]:
     """Leave out the rows of the last search, since more of them may follow; say where they begin.
 
     A search without a time is one row. Where rows are not lines (quoted line ends), all are given.
@@ -114,7 +87,7 @@ def before_last_search(parsed: Parsed, begins: list[int], size: int) -> tuple[Pa
     row = parsed.rows[first]
     bad = {reason: rows[rows < row] for reason, rows in parsed.bad.items()}
     kept = {reason: rows for reason, rows in bad.items() if rows.size}
-    return Parsed(records[:first], parsed.rows[:first], row, kept), begins[row]
+    return ParsedBody(records[:first], parsed.rows[:first], row, kept), begins[row]
 
 
 def _search(record: Record) -> tuple[Value, Value, Value]:
