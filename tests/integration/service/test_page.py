@@ -9,19 +9,15 @@ import sys
 from itertools import combinations
 
 import pytest
+from fastapi.testclient import TestClient
 
-pytestmark = pytest.mark.service
-pytest.importorskip("fastapi")
-
-from fastapi.testclient import TestClient  # noqa: E402
-
-from querycloak.service.web.app import make_app, page_files  # noqa: E402
-from querycloak.service.web.auth import Tokens  # noqa: E402
-from tests.integration.service.pages import SCREENSHOTS, TOO_PALE, canned, made_up, opened, overview  # noqa: E402
-from tests.support.ports import free_ports  # noqa: E402
-from tests.support.servers.process import wait_until  # noqa: E402
-from tests.support.service_process import LiveService  # noqa: E402
-from tests.unit.service.running import running  # noqa: E402
+from querycloak.service.web.app import make_app, page_files
+from querycloak.service.web.auth import Tokens
+from tests.integration.service.pages import SCREENSHOTS, TOO_PALE, canned, made_up, opened, overview
+from tests.support.ports import free_ports
+from tests.support.servers.process import wait_until
+from tests.support.service_process import LiveService
+from tests.unit.service.running import running
 
 browsing = pytest.mark.browser
 WIDE, PHONE = {"width": 1360, "height": 900}, {"width": 360, "height": 740}
