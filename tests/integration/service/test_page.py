@@ -124,6 +124,10 @@ def test_an_empty_service_says_what_to_do_and_numbers_move(browser, tmp_path):
         live(tab)
         expect(tab.get_by_role("heading", name="Nothing has come in yet")).to_be_visible()
         expect(tab.locator("#try")).to_contain_text(f"{service.address}/v1/records")
+        (tmp_path / "synthetic.ndjson").touch()
+        command = ["bash", "-c", tab.locator("#try").inner_text().partition("\n")[2]]
+        answer = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout
+        assert json.loads(answer)["accepted"] == 0, "the command that the page shows works"
         expect(tab.locator("#link")).to_contain_text("No estimate yet")
         keep(tab, "empty")
         half = len(lines) // 2
