@@ -18,13 +18,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.support.kafka_topics import BEGIN, Sent, Topics
-from tests.support.servers.kafka import LocalKafka
-
 from querycloak.service.kafka import client
 from querycloak.service.kafka.address import parse
 from querycloak.service.kafka.feeder import MANY, WAIT
 from querycloak.service.kafka.transactions import STEP
+from tests.support.kafka_topics import BEGIN, Sent, Topics
+from tests.support.servers.kafka import LocalKafka
+
 from querycloak.service.service import Service
 from querycloak.service.settings import setup
 

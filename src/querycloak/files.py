@@ -1,14 +1,18 @@
-"""Locks on files, and the check that no output replaces what must stay."""
+"""Locks, private folders and durable names of files; the check that no output replaces an input."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Self, TypeGuard
+from typing import Final, Self, TypeGuard
 
 from querycloak.errors import UsageError
+
+#: No space, over quota, or larger than a file may be.
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def check_outputs(outputs: Iterable[str | Path | None], inputs: Iterable[object] = ()) -> None:
@@ -82,3 +86,32 @@ class FolderLock:
 
     def __exit__(self, *about: object) -> None:
         self.release()
+
+
+def is_full(error: OSError) -> bool:
+    """Whether a write failed for lack of space, which can come back."""
+    return error.errno in _FULL
+
+
+def private_folder(path: Path) -> None:
+    """Create a folder, and missing ones above it, for the owner alone."""
+    if not path.is_dir():
+        private_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable: a sync of a file does not include its name."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_all(descriptor: int, data: bytes, at: int) -> None:
+    """Write all bytes at a position; the system may write fewer in one call."""
+    left = memoryview(data)
+    while left:
+        written = os.pwrite(descriptor, left, at)
+        left, at = left[written:], at + written

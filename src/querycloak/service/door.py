@@ -21,7 +21,7 @@ from querycloak.service.entries import Entry, Kind
 from querycloak.service.intake import Parsed, cleaned, shortened
 from querycloak.service.pseudonyms import Pseudonyms
 from querycloak.service.tasks import Task
-from querycloak.service.wal import Journal
+from querycloak.service.wal.wal import WriteAheadLog
 
 T = TypeVar("T")
 #: Records that are made durable with one fsync, at most.
@@ -101,7 +101,7 @@ class Door:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: WriteAheadLog,
         pseudonyms: Pseudonyms,
         retry_keys: RetryKeys,
         hand_on: Callable[[int, Entry, Future[Any] | None], None],

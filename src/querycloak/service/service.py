@@ -15,26 +15,28 @@ import polars as pl
 from querycloak.engines.local import warm_up
 from querycloak.errors import Busy, NotFound, QueryCloakError, Unavailable, UsageError
 from querycloak.keys import Secret, derive
-from querycloak.service import entries
+from querycloak.service import entries, kafka_client
 from querycloak.service.classifying import Classifying
 from querycloak.service.door import Door, Request, RetryKeys
 from querycloak.service.entries import Entry
 from querycloak.service.intake import Parsed
-from querycloak.service.kafka.address import parse as kafka_address
-from querycloak.service.kafka.feeder import KafkaFeeder
-from querycloak.service.kafka.outlet import KafkaOutlet
-from querycloak.service.keeping import Keeper
 from querycloak.service.monitor.watch import Watch
 from querycloak.service.pseudonyms import Pseudonyms
 from querycloak.service.settings import ServiceSettings, Setup
-from querycloak.service.sinks.file import FileSink
-from querycloak.service.sinks.profiles import open_store
-from querycloak.service.sinks.released import ReleasedLog
-from querycloak.service.sources.feeding import Feeder
+from querycloak.service.sinks.database import Database
+from querycloak.service.sinks.file_sink import FileSink
+from querycloak.service.sinks.kafka_sink import KafkaSink
+from querycloak.service.sinks.profiles import ProfileCounter, open_store
+from querycloak.service.sinks.released_log import ReleasedLog
+from querycloak.service.sinks.sink import Sink, check_sinks
+from querycloak.service.sources.file_lines import FileTailSource
+from querycloak.service.sources.kafka import KafkaSource
+from querycloak.service.sources.source import Source
 from querycloak.service.stream import Output, Stream
-from querycloak.service.tally import Tally
-from querycloak.service.wal import Cipher, Journal, Snapshots
-from querycloak.service.worker import Outlet, Worker
+from querycloak.service.wal.cipher import Cipher
+from querycloak.service.wal.snapshots import Snapshots, StreamSnapshots
+from querycloak.service.wal.wal import WriteAheadLog
+from querycloak.service.worker import Worker
 
 #: How often the clock is looked at for what is due.
 _BEAT: Final = 0.25
@@ -64,11 +66,8 @@ class Service:
         self._listeners: list[Callable[[], None]] = []
         self._seen: list[Callable[[Output], None]] = []
         cipher = Cipher.from_file(Path(self.settings.state_key)) if self.settings.state_key else None
-        self.journal = Journal(folder / "journal", cipher)
+        self.journal = WriteAheadLog(folder / "journal", cipher)
         self._snapshots = Snapshots(folder / "snapshots", cipher)
-        self.released = ReleasedLog(
-            folder / "released", keep_bytes=self.settings.keep_bytes, keep_seconds=self.settings.keep_seconds
-        )
         self.watch = Watch(self)
         self._stop = threading.Event()
         self._last_snapshot = self._last_tick = time.monotonic()
@@ -78,21 +77,24 @@ class Service:
     def open(self) -> None:
         """Find out where the service stood when it stopped or died, and come to exactly that point again."""
         self.journal.open()
-        self.released.open()
+        self._database = Database(self.folder / "service.sqlite")
+        self.released = ReleasedLog(self._database, self.settings.keep_bytes, self.settings.keep_seconds)
         secret = self._secret()
         warm_up(self.setup.stages)
         self._keys = RetryKeys(secret, self.settings.retry_seconds)
         self.join_key = derive(secret, "query ids")
         classify = Classifying(taxonomy=self.settings.taxonomy or None) if self.settings.classify else None
         stream = Stream(self.setup.stages, secret, classify, self.settings.click_seconds * 1_000_000)
-        self._watchdog = Keeper(self._snapshots, self.setup, secret)
-        position, keys = self._watchdog.restore(stream, self.journal.position)
+        self._stream_snapshots = StreamSnapshots(self._snapshots, self.setup, secret)
+        position, keys = self._stream_snapshots.restore(stream, self.journal.last_number)
         self._keys.learn(keys)
         self._saved, self._restored_lines = position, stream.released
         self.watch.look_on(stream)
-        self.tally = Tally(open_store(self._profiles_url()))
-        self.worker = Worker(stream, self._outlets(), self.tally, position=position, saw=self._saw)
+        self.tally = ProfileCounter(open_store(self.settings.profiles, database=self._database))
+        sinks = self._sinks()
+        self.worker = Worker(stream, sinks, self.tally, position=position, saw=self._saw)
         self._replay(position)
+        check_sinks(stream.released, sinks)
         self.door = Door(
             self.journal,
             Pseudonyms(secret, stream.epoch),
@@ -101,7 +103,7 @@ class Service:
             epoch=stream.epoch,
             at=stream.at,
         )
-        self._fed = self._feeder()
+        self._source = self._make_source()
 
     def _secret(self) -> bytes:
         seed, file = self.setup.seed, self.settings.secret_file
@@ -113,10 +115,6 @@ class Service:
         else:
             secret = Secret.from_file(Path(file)) if file else Secret.load_or_create(self.folder / "secret")
         return derive(secret.value, "service")
-
-    def _profiles_url(self) -> str:
-        url = self.settings.profiles
-        return f"sqlite:///{self.folder / 'profiles.sqlite'}" if url == "sqlite" else url
 
     def listen(self, told: Callable[[], None]) -> None:
         """Be told, from the thread that applies records, whenever some were released."""
@@ -132,8 +130,8 @@ class Service:
         for listener in self._listeners:
             listener()
 
-    def _outlets(self) -> list[Outlet]:
-        """Open what lines go to: always the released log, and a sink beside it."""
+    def _sinks(self) -> list[Sink]:
+        """Open the sinks: always the released log, and the one of the settings."""
         kind, _, place = self.settings.sink.partition(":")
         if kind == "http-pull":
             return [self.released]
@@ -142,7 +140,7 @@ class Service:
             sink.open()
             return [self.released, sink]
         if kind == "kafka":
-            topic = KafkaOutlet(kafka_address(self.settings.sink), self.folder, after=self._sink_begins())
+            topic = KafkaSink(kafka_client.parse(self.settings.sink), self.folder, after=self._sink_begins())
             topic.open()
             return [self.released, topic]
         raise UsageError(
@@ -153,17 +151,15 @@ class Service:
         """A sink that is added later begins with what is released from then on."""
         return self._restored_lines
 
-    def _feeder(self) -> Feeder | KafkaFeeder | None:
-        """Make what reads the source, where that does not come to the door by itself."""
+    def _make_source(self) -> Source | None:
+        """Return what reads the source; None for HTTP."""
         kind, _, place = self.settings.source.partition(":")
         if kind == "http":
             return None
         if kind == "file-tail":
-            return Feeder(Path(place), self.worker.stream.read, self._submit_read)
+            return FileTailSource(Path(place))
         if kind == "kafka":
-            return KafkaFeeder(
-                kafka_address(self.settings.source), self.worker.stream.read, self._submit_read
-            )
+            return KafkaSource(kafka_client.parse(self.settings.source))
         raise UsageError(
             "there is no such source", hint="`http`, `file-tail:PATH` or `kafka://HOST:PORT/TOPIC`"
         )
@@ -174,7 +170,7 @@ class Service:
 
     def _replay(self, position: int) -> None:
         """Apply what was made durable after the snapshot; outlets skip what they have."""
-        for group in _in_groups(self.journal.read(position)):
+        for group in _in_groups(self.journal.read_after(position)):
             steps = [(number, entries.decode(data)) for number, data in group]
             for _, entry in steps:
                 self._keys.learn(entry.keys)
@@ -187,8 +183,8 @@ class Service:
         self.watch.start()
         self._beat = threading.Thread(target=self._watch_clock, name="querycloak-beat", daemon=True)
         self._beat.start()
-        if self._fed is not None:
-            self._fed.start()
+        if self._source is not None:
+            self._source.start(self._submit_read, self.worker.stream.read)
         self.ready = True
 
     def hasten(self) -> None:
@@ -200,8 +196,8 @@ class Service:
         """Take nothing more, apply what came, write a snapshot: the next start has nothing to do again."""
         self.hasten()
         self._beat.join()
-        if self._fed is not None:
-            self._fed.stop()
+        if self._source is not None:
+            self._source.stop()
         self.door.shut()
         self.watch.stop()
         if self.worker.failure is None:
@@ -228,6 +224,7 @@ class Service:
         """Let go of all files."""
         self.tally.store.close()
         self.worker.close()
+        self._database.close()
         self.journal.close()
 
     # In
@@ -275,7 +272,7 @@ class Service:
 
     def profile(self, label: str) -> dict[str, int]:
         """Give a label's counts by category, as of the last write."""
-        found = self.tally.store.of(label)
+        found = self.tally.store.counts_of(label)
         if found is None:
             raise NotFound("nothing was released under this label")
         return found
@@ -289,15 +286,15 @@ class Service:
         """Say why records are not taken or handed out right now, if so."""
         if not self.ready:
             return "the service is starting or stopping"
-        fed = self._fed.trouble if self._fed is not None else ""
-        return self.failure() or self.door.trouble or self.worker.trouble or fed
+        reading = self._source.health() if self._source is not None else ""
+        return self.failure() or self.door.trouble or self.worker.trouble or reading
 
     # People's rights
 
     def erase(self, user: str) -> dict[str, int]:
         """Forget a person; say how many of her records waited, and how many had left before."""
         done = self._waited(self.door.submit(Request("erasure", facts={"user": user})))
-        self._waited(self.door.call(self.journal.cut))
+        self._waited(self.door.call(self.journal.start_new_segment))
         self._waited(self._waited(self.worker.ask(self._checkpoint)))
         return dict(done)
 
@@ -321,7 +318,7 @@ class Service:
     def rotate(self) -> dict[str, int]:
         """Start a new epoch: let go or drop what waits, new pseudonyms for everybody."""
         done = self._waited(self.door.submit(Request("epoch")))
-        self._waited(self.door.call(self.journal.cut))
+        self._waited(self.door.call(self.journal.start_new_segment))
         self._waited(self._waited(self.worker.ask(self._checkpoint)))
         return done | {"epoch": self.worker.counts.epoch}
 
@@ -350,7 +347,7 @@ class Service:
     def _snapshot_or_tidy(self) -> None:
         """Take a snapshot if anything came; else only let go of released lines that are too old."""
         if self.worker.counts.position > self._saved:
-            self.door.call(self.journal.cut)
+            self.door.call(self.journal.start_new_segment)
             self.worker.ask(self._checkpoint).add_done_callback(_report)
         else:
             self.worker.ask(lambda: self.released.forget(time.time())).add_done_callback(_report)
@@ -363,10 +360,10 @@ class Service:
         self.worker.sync()
         position = self.worker.counts.position
         keys = self.door.call(self._keys.items).result()  # the door's thread alone may touch them
-        self._watchdog.save(position, self.worker.stream, keys)
+        self._stream_snapshots.save(position, self.worker.stream, keys)
         self._saved, self.saved_at = position, time.time()
         self.released.forget(time.time())
-        return self.door.call(lambda: self.journal.forget(position))
+        return self.door.call(lambda: self.journal.truncate(position))
 
 
 def _report(done: Future[Any]) -> None:

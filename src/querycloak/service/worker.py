@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from querycloak.errors import Unavailable
 from querycloak.service.entries import Entry
+from querycloak.service.sinks.profiles import ProfileCounter
+from querycloak.service.sinks.sink import Sink
 from querycloak.service.stream import Output, Stream
-from querycloak.service.tally import Tally
 from querycloak.service.tasks import Task
 
 T = TypeVar("T")
@@ -24,23 +25,6 @@ _MANY: Final = 256
 #: How long an entry may wait for others, in seconds.
 _PAUSE: Final = 0.02
 _STOP: Final = object()
-
-
-class Outlet(Protocol):
-    """Somewhere that numbered lines go; it remembers the last one it has."""
-
-    @property
-    def last(self) -> int:
-        """The number of the last line that it has."""
-
-    def append(self, first: int, lines: bytes, count: int) -> None:
-        """Take lines in; those that it has already are skipped."""
-
-    def sync(self) -> None:
-        """Return when all that was taken in is durable."""
-
-    def close(self) -> None:
-        """Let go of files and connections."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +46,8 @@ class Worker:
     def __init__(
         self,
         stream: Stream,
-        outlets: Sequence[Outlet],
-        profiles: Tally,
+        outlets: Sequence[Sink],
+        profiles: ProfileCounter,
         *,
         position: int,
         saw: Callable[[Output], None] = lambda output: None,
@@ -194,7 +178,7 @@ class Worker:
     def _forget_profiles(self) -> None:
         """Forget the profiles of those who were erased, also when that is replayed after a crash."""
         while self.stream.unwanted:
-            self._insist(lambda: self._profiles.forget(self.stream.unwanted[-1]))
+            self._insist(lambda: self._profiles.delete(self.stream.unwanted[-1]))
             self.stream.unwanted.pop()
 
     def _hand_out(self, output: Output) -> None:
@@ -229,7 +213,7 @@ class Worker:
         """Make durable what every outlet has; for use inside `ask`."""
         for outlet in self._outlets:
             self._insist(outlet.sync)
-        self._insist(self._profiles.flush)
+        self._insist(self._profiles.sync)
 
     def close(self) -> None:
         """Let go of what outlets have open; after the end."""

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-
-from querycloak.errors import DataError, Refused, Unavailable
 from querycloak.service.kafka import address
 from querycloak.service.kafka.outlet import KafkaOutlet
+
+from querycloak.errors import DataError, Refused, Unavailable
 from querycloak.service.service import Service
 from querycloak.service.settings import setup
-from querycloak.service.sinks.released import ReleasedLog
+from querycloak.service.sinks.released_log import ReleasedLog
 from tests.support.crash_test import crash
 from tests.support.kafka_topics import BEGIN, Sent, Topics, record_lines, spread
 from tests.support.logs import made_up

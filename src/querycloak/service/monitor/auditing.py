@@ -15,7 +15,7 @@ from querycloak.errors import Gone
 from querycloak.guarantee import Finding
 from querycloak.service.monitor.lines import parsed
 from querycloak.service.monitor.slices import Slice
-from querycloak.service.sinks.released import ReleasedLog
+from querycloak.service.sinks.released_log import ReleasedLog
 
 #: A check of the watch's own: the log must hold what the stream let go.
 AS_IT_LEFT = "the released lines are those that left, each once and in order"

@@ -13,10 +13,10 @@ from querycloak import certificate
 from querycloak.certificate import Certificate
 from querycloak.engines.pipeline import Stage
 from querycloak.errors import NotFound
+from querycloak.files import private_folder, sync_folder
 from querycloak.keys import write_private
 from querycloak.ledger import Ledger
 from querycloak.service.monitor.periods import SOURCE, Facts, Period, document, name_of
-from querycloak.service.wal.disk import private_folder, sync_folder
 
 #: How many the overview lists.
 LISTED: Final = 24

@@ -10,7 +10,7 @@ from typing import Final
 import polars as pl
 
 from querycloak.errors import Gone
-from querycloak.service.sinks.released import ReleasedLog
+from querycloak.service.sinks.released_log import ReleasedLog
 
 _SCHEMA: Final = {
     "offset": pl.Int64,

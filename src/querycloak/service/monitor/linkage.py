@@ -12,7 +12,7 @@ from querycloak.engines.pipeline import Stage
 from querycloak.errors import Gone
 from querycloak.service.monitor.lines import parsed
 from querycloak.service.monitor.window import Window
-from querycloak.service.sinks.released import ReleasedLog
+from querycloak.service.sinks.released_log import ReleasedLog
 
 #: Attacks on labels from the release alone.
 ATTACKS: Final = ("link-repeat", "link-window")
