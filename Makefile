@@ -61,7 +61,7 @@ bench: $(STAMP)
 # The pages of the five papers: measures what the stored results lack, then writes all of them.
 papers: $(STAMP)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/bench.txt
-	@$(BIN)/python -m benchmarks.papers
+	@$(BIN)/python -m papers
 
 docs: $(STAMP)
 	@$(BIN)/python tools/reference.py

@@ -23,8 +23,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "src")]
 
-from querycloak.errors import MissingExtra  # noqa: E402
-from querycloak.text.classify import CONFIDENT, HOW, Lexical, Linguistic  # noqa: E402
+from querycloak.text.classify import CONFIDENT, HOW, Lexical  # noqa: E402
 from querycloak.text.classify.index import LEXICON_DEPTH  # noqa: E402
 from querycloak.text.taxonomy import Taxonomy, load  # noqa: E402
 from querycloak.text.terms import Terms  # noqa: E402
@@ -103,16 +102,6 @@ def accuracy(classifier: Any, split: str = "dev") -> dict[str, Any]:
     }
 
 
-def mappers() -> dict[str, Any]:
-    """Make every mapper that this machine can run."""
-    made: dict[str, Any] = {"lexical": Lexical(), "lexical, no embeddings": Lexical(embeddings=False)}
-    try:
-        made["linguistic"] = Linguistic()
-    except MissingExtra as missing:
-        print(f"linguistic left out: {missing.message}")
-    return made
-
-
 def print_confusion(confusion: Counter[tuple[str, str]]) -> None:
     """Print rows of true topics against columns of answers."""
     topics = sorted({true for true, _ in confusion})
@@ -123,13 +112,11 @@ def print_confusion(confusion: Counter[tuple[str, str]]) -> None:
 
 
 def report_accuracy() -> None:
-    """Print accuracy of every mapper on both halves, and the confusion on the test half."""
-    for name, classifier in mappers().items():
-        for split in ("dev", "test"):
-            found = accuracy(classifier, split)
-            line = {key: round(value, 3) for key, value in found.items() if key != "confusion"}
-            print(f"{name:24}{split:5}", line)
-        print_confusion(found["confusion"])
+    """Print accuracy on both halves, and the confusion on the test half."""
+    for split in ("dev", "test"):
+        found = accuracy(Lexical(), split)
+        print(f"{split:5}", {key: round(value, 3) for key, value in found.items() if key != "confusion"})
+    print_confusion(found["confusion"])
 
 
 def hide(taxonomy: Taxonomy, fold: int, folds: int = 5) -> tuple[Taxonomy, dict[str, set[int]]]:
@@ -171,15 +158,14 @@ def report_reliability(folds: Sequence[int]) -> None:
     taxonomy = load()
     dev = {query: {taxonomy.node(path.partition("/")[0])} for query, path in labelled("dev")}
     hidden = [hide(taxonomy, fold) for fold in folds]
-    for embeddings in (False, True):
-        found = [judged(Lexical(rest, embeddings=embeddings), topics) for rest, topics in hidden]
-        pools = {
-            "dev": judged(Lexical(taxonomy, embeddings=embeddings), dev),
-            "hidden": (np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])),
-        }
-        for name, (sure, right) in pools.items():
-            print(f"embeddings={embeddings} {name}: n={sure.size} right={right.mean():.3f}")
-            print_reliability(sure, right)
+    found = [judged(Lexical(rest), topics) for rest, topics in hidden]
+    pools = {
+        "dev": judged(Lexical(taxonomy), dev),
+        "hidden": (np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])),
+    }
+    for name, (sure, right) in pools.items():
+        print(f"{name}: n={sure.size} right={right.mean():.3f}")
+        print_reliability(sure, right)
 
 
 def main() -> None:

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from benchmarks.log_statistics import Statistics, describe
 from querycloak.log import Log
 from querycloak.synthetic import generate, marketing, pieces
 from querycloak.synthetic.marketing import correlations, count_terms, with_revenue
-from querycloak.synthetic.statistics import Statistics, describe
 
 SEED = 7
 #: At this many users the log has a little over a million lines.

@@ -9,8 +9,8 @@ import time
 from typing import Any
 
 import numpy as np
+from papers.p001.run import USERS, Workload
 
-from benchmarks.paper_001 import USERS, Workload
 from querycloak.methods.km import targets
 from querycloak.methods.km.deletion import HistoryTerms
 

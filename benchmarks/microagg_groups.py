@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from papers.p003.mining import by_person
 
 import querycloak as qc
-from benchmarks.paper_003_mining import by_person
 from querycloak.methods.microaggregation.by_text import SyntacticGrouping
 from querycloak.methods.microaggregation.text_distance import distances
 

@@ -127,7 +127,7 @@ def run_spark(log: Path, method: str, memory: str, steps: str) -> dict[str, Any]
 
 def _steps(rows: Any, run: Any, whole: float) -> dict[str, float]:
     """Say what each step adds, by running the work up to it and throwing the result away."""
-    from querycloak.spark import batch, order
+    from querycloak.spark import batch, time_slices
 
     def timed(frame: Any) -> float:
         start = time.perf_counter()
@@ -136,7 +136,7 @@ def _steps(rows: Any, run: Any, whole: float) -> dict[str, float]:
 
     scan = timed(rows)
     placed = rows.withColumn("_moment", rows["time"])
-    slices = order.cut(placed, run.plan.rows)
+    slices = time_slices.cut(placed, run.plan.rows)
     by_time = placed.withColumn("_slice", slices.number())
     by_time = by_time.repartitionById(len(slices.before), by_time["_slice"])
     shuffled = timed(by_time)

@@ -15,10 +15,10 @@ from typing import Any
 import polars as pl
 
 import querycloak as qc
-from querycloak.spark.lane import LaneRun
-from querycloak.spark.packing import pack, put_in_lanes, unpack
-from querycloak.spark.state import LEAST
+from querycloak.spark.stage_worker import StreamWorker
+from querycloak.spark.state_store import LEAST
 from querycloak.spark.streaming import plan_of
+from querycloak.spark.transfer import pack, put_in_lanes, unpack
 
 #: Settings of each method, and how many micro-batches of how many records.
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -38,7 +38,7 @@ def measure(method: str, log: pl.DataFrame, batches: int = BATCHES) -> dict[str,
     """Run one of eight lanes; time its steps at the end, when its state is largest."""
     columns = [name for name in log.columns if name != "row"]
     plan = plan_of([method], columns, 8, 1, None, "", SETTINGS[method])
-    run, journal, since, kept, whole = LaneRun(plan, 0), 0, 0, 0, 0
+    run, journal, since, kept, whole = StreamWorker(plan, 0), 0, 0, 0, 0
     packing = working = freezing = 0.0
     came = 0
     for number in range(batches):
@@ -64,13 +64,13 @@ def measure(method: str, log: pl.DataFrame, batches: int = BATCHES) -> dict[str,
                 journal += len(data)
             else:
                 start = time.perf_counter()
-                kept, since = len(run.freeze()), 0
+                kept, since = len(run.dump()), 0
                 freezing += time.perf_counter() - start
                 journal += kept
-            whole += len(run.freeze())
-    frozen = run.freeze()
+            whole += len(run.dump())
+    frozen = run.dump()
     start = time.perf_counter()
-    LaneRun.thaw(plan, 0, frozen)
+    StreamWorker.load(plan, 0, frozen)
     thawing = time.perf_counter() - start
     return {
         "records": came,

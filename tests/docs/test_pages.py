@@ -32,7 +32,6 @@ def marks(page: Path) -> list[pytest.MarkDecorator]:
         ("service", "querycloak serve "),
         ("sign", "--sign "),
         ("sign", "--new-identity"),
-        ("nlp", "--classifier linguistic"),
         ("spark", "qc.spark."),
     )
     return [getattr(pytest.mark, extra) for extra, option in needs if option in text]

@@ -56,7 +56,6 @@ def test_the_generated_pages_are_fresh() -> None:
 
 @pytest.mark.dp
 @pytest.mark.nlp
-@pytest.mark.embeddings
 @pytest.mark.sign
 def test_the_licences_are_those_of_the_installed_packages() -> None:
     done = run_tool("licences.py", "--check")

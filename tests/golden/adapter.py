@@ -12,7 +12,10 @@ import polars as pl
 from querycloak.engines import pipeline
 from querycloak.methods import dp_counts
 from querycloak.registry import METHODS
+from querycloak.synthetic import generate
 from querycloak.testing.harness import Harness
+from querycloak.text.classify import HOW, Lexical
+from querycloak.text.concepts import Mapper, concepts_of
 
 
 def seed_noise(monkeypatch: Any) -> None:
@@ -67,3 +70,40 @@ def _type(dtype: np.dtype) -> str:
 def extra_of(method: str, settings: Any) -> str:
     """Return the optional part of the package that these settings need, if any."""
     return str(METHODS.get(method).extra)
+
+
+#: Queries that no synthetic log has: other scripts, signs, addresses, numbers, misspelt and joined words.
+ODD_QUERIES = (
+    "", " ", "wether tomorrow", "www.bankofamerica.com", "hotels in boston", "café-olé menu", "o'neil's pub",
+    "C++ tutorial", "c# and .net framework", "my space", "creditcard debt", "jane@example.com",
+    "555-0100 123", "(206) 555-0123", "90210", "bill of rights", "new garden chairs, shoes; books",
+    "a b c d e f", "ЖИЗНЬ", "東京 hotel", "x" * 500, "the of and", "http://www.golf.com/clubs",
+    "presidents day sale", "golfing lessons for beginners near boston", "bob's burgers",
+)  # fmt: skip
+
+
+def text_queries() -> tuple[pl.Series, pl.Series]:
+    """Return the different queries and addresses of a synthetic log, and queries that it does not have."""
+    log = generate(260, seed=5).frame
+    queries = log["query"].unique(maintain_order=True)
+    urls = log["url"].drop_nulls().unique(maintain_order=True)
+    return queries.append(pl.Series(ODD_QUERIES)), urls
+
+
+def categories_of(queries: pl.Series, urls: pl.Series) -> list[tuple[str, str, str]]:
+    """Return (text, evidence, category and confidence) as the default classifier reads the texts."""
+    classifier = Lexical()
+    found = []
+    for texts, answer in ((queries, classifier.classify(queries)), (urls, classifier.by_address(urls))):
+        for text, node, sure, how in zip(texts, answer.category, answer.confidence, answer.how, strict=True):
+            path = classifier.taxonomy.path(node) if node >= 0 else ""
+            found.append((text, HOW[how], f"{path} {sure:.9f}"))
+    return found
+
+
+def concepts_in(queries: pl.Series) -> list[tuple[str, str]]:
+    """Return (text, its concepts with what was taken away from each phrase)."""
+    mapped = Mapper(concepts_of()).read(queries)
+    words = [f"{one.concept} {one.before} {one.removed} {one.plural} {one.known}" for one in mapped.phrases]
+    bounds = zip(mapped.start[:-1].tolist(), mapped.start[1:].tolist(), strict=True)
+    return [(text, "; ".join(words[a:b])) for text, (a, b) in zip(queries, bounds, strict=True)]

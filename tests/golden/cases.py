@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -104,6 +106,8 @@ def _others() -> Iterator[Case]:
         yield Case("commands", f"obfuscate {method}", partial(_obfuscate, method))
     yield Case("commands", "crowd simulate", _crowd)
     yield Case("commands", "own history", _own)
+    yield Case("text", "categories", _categories)
+    yield Case("text", "concepts", _concepts)
     yield Case("comparisons", "compare", _compare)
     yield Case("comparisons", "demo", _demo)
 
@@ -351,6 +355,30 @@ def _obfuscate(method: str, desk: Desk) -> dict[str, Any]:
 def _crowd(desk: Desk) -> Any:
     words = ("--users", 150, "--queries", 2000, "--selfish", 0.1, "--colluding", 0.1, "--churn", 0.05)
     return without(desk.run("crowd", "simulate", *words, "--attack", *SEED))
+
+
+def _categories(desk: Desk) -> dict[str, Any]:
+    """Read some thousand queries and addresses: how many by evidence and topic, digests by first letter."""
+    found = adapter.categories_of(*adapter.text_queries())
+    return {
+        "by evidence": dict(sorted(Counter(how for _, how, _ in found).items())),
+        "by topic": dict(sorted(Counter(re.split("[/ ]", answer)[0] for *_, answer in found).items())),
+        "answers": _by_first_letter((text, f"{how} {answer}") for text, how, answer in found),
+    }
+
+
+def _concepts(desk: Desk) -> dict[str, Any]:
+    """Read the concepts of the same queries."""
+    found = adapter.concepts_in(adapter.text_queries()[0])
+    return {"without": sum(not answer for _, answer in found), "answers": _by_first_letter(found)}
+
+
+def _by_first_letter(answers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return a digest for each first letter, so that a failure names few texts."""
+    lines: dict[str, list[str]] = {}
+    for text, answer in answers:
+        lines.setdefault(text[:1] if text[:1].isascii() else "other", []).append(f"{text}\t{answer}")
+    return {letter: digest("\n".join(lines[letter])) for letter in sorted(lines)}
 
 
 def _own(desk: Desk) -> Any:

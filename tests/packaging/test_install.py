@@ -17,7 +17,6 @@ HEAVY = (
     "numba",
     "pandas",
     "spacy",
-    "wordllama",
     "cryptography",
     "opendp",
     "rich",

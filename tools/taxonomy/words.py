@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from querycloak.text.terms import normalise
+from querycloak.text.normalise import normalise_text
 from taxonomy.placement import STRONG, Placer
 from taxonomy.wordnet import WordNet
 
@@ -51,7 +51,7 @@ class Words:
             taken.add(term)
             yield node, term, OURS_FIRST + len(listed) - place
         for lemma, senses in self.wordnet.senses.items():
-            phrase = normalise(lemma)
+            phrase = normalise_text(lemma)
             if phrase not in taken and PLAIN_WORDS.fullmatch(phrase) and self._is_fit(senses):
                 taken.add(phrase)
                 node = self.node[senses[0]]
@@ -61,7 +61,7 @@ class Words:
         best: dict[str, tuple[int, float]] = {}
         for category, terms in self.lexicon.items():
             for term, weight in terms.items():
-                phrase = normalise(term)
+                phrase = normalise_text(term)
                 if weight > best.get(phrase, (0, 0.0))[1]:
                     best[phrase] = self.domains[category], weight
         return best

@@ -13,7 +13,7 @@ from querycloak.log import Log
 
 def generate_file(users: int, output: str, **options: Any) -> dict[str, Any]:
     """Write a synthetic log to a file, piece by piece; return how many records it has."""
-    from querycloak.synthetic.made_up import write_log
+    from querycloak.synthetic.generator import write_log
 
     return write_log(users, output, **options)
 

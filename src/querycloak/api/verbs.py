@@ -127,7 +127,7 @@ def protect(
 def _engine(name: str, master: str, conf: Mapping[str, str] | None) -> Engine | None:
     if name == "local":
         return None
-    from querycloak.spark.release import SparkEngine
+    from querycloak.spark.engine import SparkEngine
 
     return SparkEngine(master, conf)
 

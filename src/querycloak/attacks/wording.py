@@ -9,12 +9,12 @@ import numpy.typing as npt
 import polars as pl
 
 from querycloak.dictionary import Dictionary
+from querycloak.text.normalise import stemmer, words
 
 IntArray = npt.NDArray[np.int64]
 
 #: Strings that are cut into words at a time, to bound memory.
 PIECE = 1 << 20
-_WORD = r"[\p{L}\p{Nd}]+"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def words_of(strings: pl.Series) -> Words:
     stems = Dictionary()
     lengths, codes = [np.zeros(1, np.int64)], [np.empty(0, np.int64)]
     for start in range(0, len(strings), PIECE):
-        found = strings[start : start + PIECE].str.to_lowercase().str.extract_all(_WORD)
+        found = words(strings[start : start + PIECE])
         sizes = found.list.len().fill_null(0).to_numpy().astype(np.int64)
         tokens = found.filter(pl.Series(sizes > 0)).explode()
         owner = np.repeat(np.arange(sizes.size), sizes)
@@ -50,10 +50,8 @@ def words_of(strings: pl.Series) -> Words:
 
 
 def _stemmed(tokens: pl.Series) -> pl.Series:
-    import Stemmer
-
     different = tokens.unique()
-    stems = Stemmer.Stemmer("porter").stemWords(different.to_list())
+    stems = stemmer().stemWords(different.to_list())
     table = pl.DataFrame({"token": different, "stem": pl.Series(stems, dtype=pl.String)})
     named = pl.DataFrame({"token": tokens})
     return named.join(table, on="token", how="left", maintain_order="left")["stem"]
@@ -62,12 +60,7 @@ def _stemmed(tokens: pl.Series) -> pl.Series:
 def in_terms(rows: pl.DataFrame, wanted: pl.Series | None = None) -> pl.DataFrame:
     """Split the queries of `user, thing` into terms, all or those that are wanted."""
     different = rows.select("thing").unique()
-    split = different.with_columns(term=terms_of(different["thing"])).explode("term").drop_nulls()
+    split = different.with_columns(term=words(pl.col("thing"))).explode("term").drop_nulls()
     if wanted is not None:
         split = split.join(pl.DataFrame({"term": wanted}), on="term", how="semi")
     return rows.join(split, on="thing").select("user", thing=pl.col("term"))
-
-
-def terms_of(queries: pl.Series) -> pl.Series:
-    """Split queries at everything but letters and digits, as measures do."""
-    return queries.str.to_lowercase().str.extract_all(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")

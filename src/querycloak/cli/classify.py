@@ -13,10 +13,7 @@ from querycloak.formatting import plural
 @click.option("-o", "--output", required=True, help="Where the log with categories goes; Parquet is fastest.")
 @click.option("--taxonomy", metavar="FILE", help="An ODP dump or a CSV tree, instead of the one that ships.")
 @click.option(
-    "--classifier",
-    default="lexical",
-    show_default=True,
-    help="lexical, linguistic, a plugin's name, or a URL.",
+    "--classifier", default="lexical", show_default=True, help="lexical, a plug-in's name, or a URL."
 )
 @click.option("--keep", multiple=True, metavar="COLUMN", help="Pass a further column through.")
 @READING

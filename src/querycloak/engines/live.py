@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -24,16 +24,25 @@ class LivePipeline:
     The same records in the same order give the same release, wherever the state was dumped and loaded.
     """
 
-    def __init__(self, stages: list[Stage], key: bytes, *, spare_texts: int, first: int = 0) -> None:
-        """Build the methods; with more than `spare_texts` unused texts, `dump` builds dictionaries anew."""
-        self._stages, self._key, self._first, self._spare = stages, key, first, spare_texts
+    def __init__(
+        self,
+        stages: list[Stage],
+        key: bytes,
+        *,
+        spare_texts: int,
+        first: int = 0,
+        build: Callable[[Dictionaries], Pipeline] | None = None,
+    ) -> None:
+        """Build the methods; with more than `spare_texts` unused texts, `dump` builds dictionaries anew.
+
+        `build` makes the pipeline in another way than from the stages.
+        """
+        self._build = build or (lambda texts: Pipeline(stages, key, texts, first=first))
+        self._spare = spare_texts
         self.store = RecordStore()
         self.newest = _BEFORE_ALL
-        self.pipeline = self._built(Dictionaries())
+        self.pipeline = self._build(Dictionaries())
         self._in_time_order = any(one.needs_time_order for one in self.pipeline.traits)
-
-    def _built(self, texts: Dictionaries) -> Pipeline:
-        return Pipeline(self._stages, self._key, texts, first=self._first)
 
     def push(self, batch: Batch) -> tuple[Batch, IntArray]:
         """Push records that are in the store; return released ones, and the rows that came too late."""
@@ -64,7 +73,7 @@ class LivePipeline:
         old = self.pipeline.texts
         state = state_codec.compact_dictionaries(self.pipeline.snapshot(), self.pipeline, old, texts)
         if state_codec.is_outgrown(old, texts, self._spare):
-            self.pipeline = self._built(texts)
+            self.pipeline = self._build(texts)
             self.pipeline.restore(state)
         named = {f"pipeline/{name}": array for name, array in state.items()}
         return named | state_codec.dump_dictionaries(texts) | {"waiting": self.store.rows()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from querycloak.errors import DataError, MissingExtra
 from querycloak.formats.history import History
 from querycloak.measures import own_history as measure
 from querycloak.methods import rules
+from querycloak.text.normalise import words
 
 DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 #: Bits that tell one person from all others alive, and then some.
@@ -23,7 +23,6 @@ EVERYBODY: Final = 33
 #: Known topics for which it is worked out who is left.
 KNOWN: Final = (1, 2, 3, 5)
 _DEEP, _FEW, _EXAMPLES = 3, 0.05, 20
-_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,8 @@ def _bits(queries: Sequence[str]) -> dict[str, Any] | None:
     from querycloak.attacks.link_learned.words import rarity
 
     try:
-        each = sorted(float(rarity(_WORD.findall(query)).sum()) * math.log2(10) for query in queries)
+        split = words(pl.Series(queries, dtype=pl.String)).to_list()
+        each = sorted(float(rarity(found).sum()) * math.log2(10) for found in split)
     except MissingExtra:
         return None
     if not each:

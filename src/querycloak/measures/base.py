@@ -14,6 +14,7 @@ import polars as pl
 from querycloak.errors import NotApplicable
 from querycloak.guarantee import COUNTS_ONLY
 from querycloak.registry import MEASURES
+from querycloak.text.normalise import words
 
 
 class Unit(StrEnum):
@@ -117,13 +118,8 @@ def counted(values: pl.Series) -> Counter[Hashable]:
 
 
 def words_of(queries: pl.Series) -> pl.Series:
-    """Return the lower-case words of all queries in sequence; see `word_lists`."""
-    return word_lists(queries).explode().drop_nulls()
-
-
-def word_lists(queries: pl.Series) -> pl.Series:
-    """Return the lower-case words of each query: letters and digits, with the marks that follow them."""
-    return queries.str.to_lowercase().str.extract_all(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")
+    """Return the lower-case words of all queries in sequence."""
+    return words(queries).explode().drop_nulls()
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import Any
 import polars as pl
 
 from querycloak.errors import NotApplicable
-from querycloak.measures.base import Kind, LogPair, Measure, Unit, counted, word_lists, words_of
+from querycloak.measures.base import Kind, LogPair, Measure, Unit, counted, words_of
 from querycloak.measures.distributions import jensen_shannon, largest_tree_emd, tree_emd
+from querycloak.text.normalise import words
 
 _VALUES = ("bid", "clicks", "impressions", "revenue")
 
@@ -68,9 +69,9 @@ def _profile(histories: Histories) -> tuple[Counter[str], int]:
     lists = list(histories.values() if isinstance(histories, Mapping) else histories)
     queries = pl.Series([query for history in lists for query in history], dtype=pl.String)
     user = pl.Series([place for place, history in enumerate(lists) for _ in history], dtype=pl.Int64)
-    words = word_lists(queries)
-    counts: Counter[Any] = counted(words.explode().drop_nulls())
-    return counts, user.filter(words.list.len() > 0).n_unique()
+    split = words(queries)
+    counts: Counter[Any] = counted(split.explode().drop_nulls())
+    return counts, user.filter(split.list.len() > 0).n_unique()
 
 
 def retention_of(

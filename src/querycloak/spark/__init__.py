@@ -16,23 +16,22 @@ if TYPE_CHECKING:
     from querycloak.spark.batch import SkippedRows, protect
     from querycloak.spark.classify import classify
     from querycloak.spark.finishing import finish_stream, stream_counts
+    from querycloak.spark.kafka import from_kafka, write_kafka
     from querycloak.spark.session import start as start_session
-    from querycloak.spark.sinks import write_files
-    from querycloak.spark.streaming import protect_stream
-    from querycloak.spark.streaming_kafka import from_kafka, write_kafka
+    from querycloak.spark.streaming import protect_stream, write_files
 
 #: Where each name is, and what it is called there.
 _HOME = {
     "SkippedRows": ("batch", "SkippedRows"),
     "classify": ("classify", "classify"),
     "finish_stream": ("finishing", "finish_stream"),
-    "from_kafka": ("streaming_kafka", "from_kafka"),
+    "from_kafka": ("kafka", "from_kafka"),
     "protect": ("batch", "protect"),
     "protect_stream": ("streaming", "protect_stream"),
     "start_session": ("session", "start"),
     "stream_counts": ("finishing", "stream_counts"),
-    "write_files": ("sinks", "write_files"),
-    "write_kafka": ("streaming_kafka", "write_kafka"),
+    "write_files": ("streaming", "write_files"),
+    "write_kafka": ("kafka", "write_kafka"),
 }
 
 __all__ = [

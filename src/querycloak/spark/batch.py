@@ -1,9 +1,9 @@
-"""Protects a log that is a DataFrame, method after method, each split by its own key."""
+"""Protection of a DataFrame: one method after the other, each split by its own key."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,8 +21,9 @@ from querycloak.keys import Secret
 from querycloak.log import Batch
 from querycloak.protector import Labels, Protector
 from querycloak.settings import as_text
-from querycloak.spark import order, rows, session, windows, worker
-from querycloak.spark.worker import NOW, ORDER, TRUTH, Plan, StageRun
+from querycloak.spark import dataframe, session, stage_worker, time_slices, windows
+from querycloak.spark.plan import Plan
+from querycloak.spark.stage_worker import NOW, ORDER, TRUTH, TableWorker
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -56,10 +57,10 @@ def protect(
     parts: int | None = None,
     **settings: Any,
 ) -> DataFrame:
-    """Run methods one after the other on a DataFrame; give the released rows, as lazily as Spark can.
+    """Run methods one after the other on a DataFrame; return the released rows, as lazily as Spark can.
 
-    The rows are those that `querycloak.protect` releases for the same secret. `truth` adds the columns that
-    say where each came from. Some counting is done at once; bad rows are told by a `SkippedRows` warning.
+    The rows are those that `querycloak.protect` releases for the same secret. `truth` adds the columns of
+    the ground truth. Some counting is done at once; bad rows are reported by a `SkippedRows` warning.
     """
     session.check()
     secret = Secret.choose(seed, Path(secret_file) if secret_file else None)
@@ -68,8 +69,8 @@ def protect(
     stages = parse_stages(list(methods), chosen)
     if noisy := [s.method for s in stages if s.traits.system_noise]:
         raise Refused(
-            f"`{noisy[0]}` draws its noise anew whenever Spark computes a part again: two draws tell more",
-            hint="use `querycloak protect --engine spark`, which computes it once and writes it down",
+            f"`{noisy[0]}` draws new noise whenever Spark computes a part again, and two draws reveal more",
+            hint="use `querycloak protect --engine spark`, which computes it once and stores it",
         )
     good = cleaned(log, mapping or {}, keep, strict)
     run = start(stages, key, good, parts=parts)
@@ -77,21 +78,23 @@ def protect(
 
 
 def cleaned(log: DataFrame, mapping: Mapping[str, str], keep: Sequence[str], strict: bool) -> DataFrame:
-    """Leave bad rows out, counted by reason."""
+    """Exclude bad rows, counted by reason."""
     from pyspark.sql import functions as F
 
-    known = rows.canonical(log, mapping, keep)
-    rows.check_numbers(known)  # also those of a Parquet file: a join or `explode` doubles them
-    bad = {reason: count for reason, count in rows.left_out(known).items() if reason}
+    known = dataframe.canonical(log, mapping, keep)
+    dataframe.check_numbers(known)  # also those of a Parquet file: a join or `explode` doubles them
+    bad = {reason: count for reason, count in dataframe.left_out(known).items() if reason}
     if bad:
-        told = ", ".join(f"{reason} ({count:,})" for reason, count in sorted(bad.items()))
+        listed = ", ".join(f"{reason} ({count:,})" for reason, count in sorted(bad.items()))
         if strict:
-            raise DataError(f"the DataFrame has bad rows: {told}", hint="without `strict` they are left out")
-        warnings.warn(f"{sum(bad.values()):,} bad rows were left out: {told}", SkippedRows, stacklevel=3)
+            raise DataError(
+                f"the DataFrame has bad rows: {listed}", hint="without `strict` they are left out"
+            )
+        warnings.warn(f"{sum(bad.values()):,} bad rows were left out: {listed}", SkippedRows, stacklevel=3)
     return known.filter(F.col("_bad").isNull()).drop("_bad")
 
 
-def distributable(stages: Sequence[Stage], key: bytes) -> None:
+def check_distributable(stages: Sequence[Stage], key: bytes) -> None:
     """Refuse methods that must see all records at once, and orders of methods that only one machine keeps."""
     built = Pipeline(list(stages), key, Dictionaries()).stages
     if alone := [stage.method for stage in stages if stage.traits.spark_form]:
@@ -108,7 +111,7 @@ def distributable(stages: Sequence[Stage], key: bytes) -> None:
         own = stages[place].traits
         if place < len(built) - 1 and (own.labels in _RELABELS or own.fresh_labels):
             raise Refused(
-                f"on Spark `{method.name}` must come last, since it gives people other labels",
+                f"on Spark `{method.name}` must come last, since it replaces labels",
                 hint="name it last, or run on one machine",
             )
 
@@ -123,15 +126,15 @@ class Run:
     given: Mapping[str, str] = field(default_factory=dict)
 
     def released(self, truth: bool = False) -> DataFrame:
-        """Give the released rows, or the table; with the truth about each row, if that is asked for."""
+        """Return the released rows, or the table; with the ground truth of each row, if requested."""
         from pyspark.sql import functions as F
 
         records = self.result.filter(F.col("_report").isNull())
         if self.plan.whole().table:
-            return records.select(worker.table_columns(self.plan))
-        told = [n for n in self.result.columns if n.startswith(TRUTH)] if truth else []
+            return records.select(self.plan.table_columns())
+        names = [n for n in self.result.columns if n.startswith(TRUTH)] if truth else []
         shown = [_shown(name).alias(self.given.get(name, name)) for name in self.plan.columns]
-        return records.select(*shown, *(F.col(name).alias(name.removeprefix(TRUTH)) for name in told))
+        return records.select(*shown, *(F.col(name).alias(name.removeprefix(TRUTH)) for name in names))
 
 
 def _shown(name: str) -> Column:
@@ -147,65 +150,57 @@ def start(
     *,
     parts: int | None = None,
     stored: Sequence[Stored] = (),
-    slice_rows: int = order.SLICE,
+    slice_rows: int = time_slices.SLICE,
 ) -> Run:
-    """Plan the work on clean rows: their places in the whole log, then one method after the other."""
+    """Plan the work on valid rows: their places in the whole log, then one method after the other."""
     from pyspark.sql import functions as F
 
-    distributable(stages, key)
+    check_distributable(stages, key)
     check_columns(list(stages), log.columns)
-    log, given = rows.neutral(log)
-    columns = rows.of_log(log.columns)
+    log, given = dataframe.neutral(log)
+    columns = dataframe.of_log(log.columns)
     if stages[0].traits.spark_form:
         plan = Plan(tuple(stages), key, columns, log.count(), 1)
-        _check_people(plan, log)
+        _check_user_count(plan, log)
         return Run(plan, windows.start(plan, log, _result_schema(plan, 0, log)), given=given)
     log = _with_moments(log, key)
     count = log.count()
     cores = log.sparkSession.sparkContext.defaultParallelism
     plan = Plan(tuple(stages), key, columns, count, parts or _PARTS_A_CORE * cores, tuple(stored))
-    _check_people(plan, log)
-    slices = order.cut(log, count, slice_rows)
+    _check_user_count(plan, log)
+    slices = time_slices.cut(log, count, slice_rows)
     by_time = log.withColumn("_slice", slices.number())
     by_time = by_time.repartitionById(len(slices.before), F.col("_slice"))
     schema = _schema(log, columns, _PLACED)
-    current = by_time.mapInArrow(partial(_place, plan, slices, schema), schema)
+    current = by_time.mapInArrow(partial(time_slices.place, plan, slices, schema), schema)
     sorting: tuple[str, ...] = ("_seq", "row")
     for place in range(len(stages)):
         split = current.repartitionById(plan.parts, F.coalesce("_lane", F.lit(0)))
         schema = _result_schema(plan, place, log)
-        work = partial(_work, plan, place, schema)
+        work = partial(stage_worker.run_partition, plan, place, schema)
         current = split.sortWithinPartitions(*sorting).mapInArrow(work, schema)
         sorting = ORDER
     return Run(plan, current, given=given)
 
 
-def _place(plan: Plan, slices: order.Slices, schema: StructType, batches: Iterable[Any]) -> Iterator[Any]:
-    return order.place(plan, slices, schema, batches)
-
-
-def _work(plan: Plan, place: int, schema: StructType, batches: Iterable[Any]) -> Iterator[Any]:
-    return worker.run(plan, place, schema, batches)
-
-
 def _with_moments(log: DataFrame, key: bytes) -> DataFrame:
-    """Say when each row happened; a log without times has an order that only the key knows."""
+    """Add the moment of each row; the order of a log without times is derived from the key."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import LongType, StructField, StructType
 
     if "time" in log.columns:
         return log.withColumn("_moment", F.col("time"))
     schema = StructType([*log.schema.fields, StructField("_moment", LongType())])
-    return log.mapInArrow(lambda batches: order.moments(batches, key, schema), schema)
+    return log.mapInArrow(lambda batches: time_slices.moments(batches, key, schema), schema)
 
 
-def _check_people(plan: Plan, log: DataFrame) -> None:
-    """Let methods refuse settings that so many people cannot meet, before anything is done."""
+def _check_user_count(plan: Plan, log: DataFrame) -> None:
+    """Raise, before any work, if a method's settings cannot be met by this number of users."""
     asking = [s for s in plan.whole().stages if type(s).check_user_count is not Protector.check_user_count]
     if asking and plan.rows:
-        people = log.select("user").distinct().count()
+        users = log.select("user").distinct().count()
         for stage in asking:
-            stage.check_user_count(people)
+            stage.check_user_count(users)
 
 
 _PLACED: Final = {"_head": "long", "_seq": "long", "_lane": "integer"}
@@ -219,7 +214,7 @@ _LEFT: Final = {
     "_blank": "long",
     "_report": "binary",
 }
-_TOLD: Final = {"original_user": "string", "original_label": "string", "label_user": "string"}
+_TRUTH_TYPES: Final = {"original_user": "string", "original_label": "string", "label_user": "string"}
 
 
 def _schema(log: DataFrame, columns: Sequence[str], more: Mapping[str, str]) -> StructType:
@@ -234,21 +229,21 @@ def _schema(log: DataFrame, columns: Sequence[str], more: Mapping[str, str]) -> 
 
 
 def _result_schema(plan: Plan, place: int, log: DataFrame) -> StructType:
-    """Say what a method's rows look like: between methods the log's, at the end the release's."""
+    """Return the schema of a method's rows: the log's between methods, the release's at the end."""
     if plan.is_last(place):
         if plan.whole().table:
-            counted = {name: "long" if name == "count" else "string" for name in worker.table_columns(plan)}
+            counted = {name: "long" if name == "count" else "string" for name in plan.table_columns()}
             return _schema(log, (), counted | {"_report": "binary"})
-        told = {TRUTH + name: _TOLD.get(name, "long") for name in _truth_columns(plan)}
-        return _schema(log, plan.columns, told | _LEFT)
+        truth = {TRUTH + name: _TRUTH_TYPES.get(name, "long") for name in _truth_columns(plan)}
+        return _schema(log, plan.columns, truth | _LEFT)
     kinds = {name: log.schema[name].dataType.typeName() for name in plan.columns}
     return _schema(log, plan.columns, {NOW + n: kinds[n] for n in plan.rewritten(place)} | _LEFT)
 
 
 def _truth_columns(plan: Plan) -> list[str]:
-    """Name the columns of the truth: spelling out no record at all tells."""
+    """Return the columns of the ground truth, found by decoding an empty release."""
     kinds: dict[str, Any] = {"row": pl.Int64, "_head": pl.Int64}
     kinds |= {name: pl.Datetime("us", "UTC") if name == "time" else pl.String for name in plan.columns}
     nothing = pl.DataFrame(schema=kinds)
-    last = StageRun(replace(plan, stored=()), len(plan.stages) - 1)
-    return last.told_about(nothing)
+    last = TableWorker(replace(plan, stored=()), len(plan.stages) - 1)
+    return last.truth_columns(nothing)

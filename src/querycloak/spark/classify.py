@@ -1,4 +1,4 @@
-"""Classification as a function over columns: a worker loads the classifier once, and asks it once a query."""
+"""Classification of a DataFrame: each worker loads the classifier once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from querycloak import text
 from querycloak.errors import DataError
-from querycloak.spark.arrow import batches, frames
 from querycloak.spark.session import check
+from querycloak.spark.transfer import batches, frames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 def classify(log: DataFrame, classifier: str = "lexical", taxonomy: str | None = None) -> DataFrame:
-    """Give each record a category, a path from general to specific, and a confidence: a table or a stream.
+    """Add a category (a path from general to specific) and a confidence to each record of a table or stream.
 
-    The answer is that of `querycloak.classify`, row for row. `taxonomy` is read by each worker: so it must
-    lie where all of them find it.
+    The result is that of `querycloak.classify`, row for row. Each worker reads `taxonomy`, so all of them
+    must have access to it.
     """
     check()
     from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
     if "query" not in log.columns:
         raise DataError("the DataFrame has no column `query`, so it cannot be classified")
-    _classifier(classifier, taxonomy)  # a wrong name is told here, not by a worker
+    _classifier(classifier, taxonomy)  # an unknown name is reported here, not by a worker
     others = [field for field in log.schema.fields if field.name not in ("category", "confidence")]
     answer = [StructField("category", StringType()), StructField("confidence", DoubleType())]
     schema = StructType([*others, *answer])
@@ -47,7 +47,7 @@ def _classifier(name: str, taxonomy: str | None) -> tuple[Any, Taxonomy | None]:
 
 
 def _classified(name: str, taxonomy: str | None, schema: StructType, rows: Iterable[Any]) -> Iterator[Any]:
-    """Answer piece by piece, each distinct query of a piece once."""
+    """Classify piece by piece, each distinct query of a piece once."""
     classifier, tree = _classifier(name, taxonomy)
     for frame in frames(rows):
         yield from batches(text.classify_log(frame, classifier=classifier, taxonomy=tree), schema)

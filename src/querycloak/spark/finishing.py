@@ -1,4 +1,4 @@
-"""Looks into the checkpoint of a stopped query: what it holds, and what its end would set free."""
+"""The checkpoint of a stopped query: its counts, and the records that its end releases."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from querycloak.errors import DataError, Refused
 from querycloak.spark.checkpoint import Folder, check_settled
-from querycloak.spark.faults import told_plainly
-from querycloak.spark.session import check
-from querycloak.spark.streaming import log_of, plan_of
-from querycloak.spark.worker import Plan
+from querycloak.spark.plan import Plan
+from querycloak.spark.session import check, translate_errors
+from querycloak.spark.streaming import log_of, plan_of, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -54,18 +53,16 @@ def finish_stream(
     ids: bool = False,
     **settings: Any,
 ) -> DataFrame:
-    """Give the records that the end of a stopped stream sets free, as a table; all others are dropped.
+    """Return the records that the end of a stopped stream releases, as a table; all others are dropped.
 
-    The arguments are those of `protect_stream`. The checkpoint stays as it is: a query that carried on from
-    it afterwards would release the same records again, so do not start it any more. A checkpoint whose last
-    micro-batch was cut short is refused: the sink may have it, and the state that is read has not.
+    The arguments are those of `protect_stream`. The checkpoint is not changed: a query that continues from it
+    would release the same records again, so do not start it again. A checkpoint whose last micro-batch was
+    interrupted is refused: the sink may contain it, and the state does not.
     """
     check()
-    from querycloak.spark.operators import spelled_out
-
     log = log_of(records, mapping or {}, keep)
     plan = plan_of(methods, log.columns, lanes, seed, secret_file, source, settings)
-    last = _the_one_that_holds(plan)
+    last = _last_stage(plan)
     spark = records.sparkSession
     check_settled(Folder(spark, checkpoint))
     operators = {row["place"]: operator for operator, row in _heads(spark, checkpoint, plan)}
@@ -79,36 +76,36 @@ def finish_stream(
         return _closed(plan, last, lane)
 
     left = entries.groupBy("lane").applyInArrow(closed, "lane int, payload binary")
-    return spelled_out(left.repartition("lane"), log.schema, plan, ids)
+    return unpacked(left.repartition("lane"), log.schema, plan, ids)
 
 
-def _the_one_that_holds(plan: Plan) -> int:
-    """Name the method whose end matters; what earlier ones held would have to pass through later ones."""
+def _last_stage(plan: Plan) -> int:
+    """Return the place of the last method; refuse if an earlier one holds records."""
     holding = [place for place, stage in enumerate(plan.stages) if stage.traits.buffers_records]
     if any(not plan.is_last(place) for place in holding):
         raise Refused(
             f"`{plan.stages[holding[0]].method}` holds records that the methods after it have not seen",
-            hint="let them be: what is held is not released",
+            hint="leave them: what is held is not released",
         )
     return len(plan.stages) - 1
 
 
 def _closed(plan: Plan, place: int, entries: Any) -> Any:
-    """End one lane; what leaves is packed for the sink, mixed."""
+    """Close one lane; return its packed records, shuffled for the sink."""
     import pyarrow as pa
 
-    from querycloak.spark.state import dealt, rebuilt
+    from querycloak.spark.state_store import rebuilt, route
 
-    parts = dealt(plan, place, rebuilt(plan, place, entries.to_pylist()).close())
+    parts = route(plan, place, rebuilt(plan, place, entries.to_pylist()).close())
     numbers, payloads = [number for number, _ in parts], [payload for _, payload in parts]
     return pa.table({"lane": pa.array(numbers, pa.int32()), "payload": pa.array(payloads, pa.binary())})
 
 
 def _heads(spark: SparkSession, checkpoint: str, plan: Plan | None = None) -> list[tuple[int, Row]]:
-    """Read what is kept of each lane, with the number of its operator; of a plan, if one is named."""
-    from querycloak.spark.state import check_mark
+    """Return the state of each lane with the number of its operator; check it against a plan if given."""
+    from querycloak.spark.state_store import check_mark
 
-    with told_plainly():
+    with translate_errors():
         found = [
             (operator, row)
             for operator in _operators(spark, checkpoint)

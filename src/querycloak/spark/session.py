@@ -1,8 +1,9 @@
-"""Starts a Spark session that shows records to nobody else, and says what is missing where it cannot."""
+"""Spark sessions: start with encrypted disk and traffic, check what is installed, translate errors."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -11,14 +12,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from querycloak import environment
-from querycloak.errors import MissingExtra, UsageError
+from querycloak import environment, errors
+from querycloak.errors import DataError, MissingExtra, QueryCloakError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
-#: What every session of ours is started with. Raw records pass through the disk: so that is encrypted.
+#: Options of every session. Raw records pass through the disk, so that is encrypted.
 _OPTIONS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -32,23 +33,25 @@ _OPTIONS: Final = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-#: Where all of Spark runs in this process: nothing of it listens on another address.
+#: If all of Spark runs in this process, nothing of it listens on another address.
 _LOOPBACK: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-#: Between machines: who talks is known, and nobody else can read it.
+#: Between machines: authenticated and encrypted.
 _NETWORK: Final = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
-#: Masters that deal out the secret for that themselves.
-_SECRETIVE: Final = ("yarn", "k8s://")
+#: Masters that distribute the secret for that themselves.
+_OWN_SECRET: Final = ("yarn", "k8s://")
 _SECRET: Final = "spark.authenticate.secret"  # noqa: S105 - the name of an option
 _DISK: Final = "spark.io.encryption.enabled"
 _TRAFFIC: Final = "spark.network.crypto.enabled"
 _TLS: Final = "spark.ssl.rpc.enabled"
+#: An error of ours, inside the stacks of two languages.
+_OURS: Final = re.compile(r"querycloak\.errors\.(\w+): (.+?)(?:\n\s*\nhint: ([^\n]+))?\n", re.DOTALL)
 
 
 def start(master: str = "local[*]", options: Mapping[str, str] | None = None) -> SparkSession:
-    """Start a session, or give the one that runs; `options` are Spark's own and come last.
+    """Start a session, or return the one that runs; `options` are Spark's own and come last.
 
-    One that runs keeps its own settings for disks and traffic; it is refused where records would travel
-    between machines for all to read, unless `options` say that they may.
+    A running session keeps its settings for disks and traffic. It is refused if records would travel
+    unencrypted between machines, unless `options` allow that.
     """
     check()
     from pyspark import SparkContext
@@ -65,7 +68,7 @@ def start(master: str = "local[*]", options: Mapping[str, str] | None = None) ->
     with _silent_start():
         session = builder.getOrCreate()
     try:
-        _check_shut(session, given)
+        _check_encryption(session, given)
     except UsageError:
         if own:
             session.stop()
@@ -74,30 +77,30 @@ def start(master: str = "local[*]", options: Mapping[str, str] | None = None) ->
 
 
 def chosen(master: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Put together what a session at this master is started with."""
+    """Return the options with which a session at this master is started."""
     found = dict(_OPTIONS)
     if is_local(master):
         found |= _LOOPBACK
-    else:  # other machines do not have our file of settings for logs: they are told the level
+    else:  # other machines do not have our log settings file: they get the level
         level = os.environ.get("QUERYCLOAK_SPARK_LOG", "off").upper()
         found |= {"spark.log.level": level, "spark.executor.syncLogLevel.enabled": "true"}
-        if master.startswith(_SECRETIVE) or _SECRET in options:
+        if master.startswith(_OWN_SECRET) or _SECRET in options:
             found |= _NETWORK
     if jars := environment.spark_jars():  # the connector for Kafka
         found["spark.jars"] = ",".join(map(str, jars))
     return found | dict(options)
 
 
-def _check_shut(session: SparkSession, given: Mapping[str, str]) -> None:
-    """Look at what the session goes by, whoever started it."""
+def _check_encryption(session: SparkSession, given: Mapping[str, str]) -> None:
+    """Check the settings of the session, also of one that was started elsewhere."""
     context = session.sparkContext
     settings = dict(context.getConf().getAll())
     trusted = given.get(_TRAFFIC) == "false"
-    if not trusted and not shut_between_machines(str(context.master), settings):
+    if not trusted and not encrypted_between_machines(str(context.master), settings):
         raise UsageError(
-            "records would travel between the machines of this cluster for all to read",
-            hint=f"set `spark.authenticate=true`, `{_TRAFFIC}=true` and, where the cluster deals out none, "
-            f"`{_SECRET}`; if the network is trusted, say so with `{_TRAFFIC}=false`",
+            "records would travel unencrypted between the machines of this cluster",
+            hint=f"set `spark.authenticate=true`, `{_TRAFFIC}=true` and, if the cluster assigns none, "
+            f"`{_SECRET}`; if the network is trusted, set `{_TRAFFIC}=false`",
         )
     if settings.get(_DISK, "false") != "true" and _DISK not in given:
         warnings.warn(
@@ -107,8 +110,8 @@ def _check_shut(session: SparkSession, given: Mapping[str, str]) -> None:
         )
 
 
-def shut_between_machines(master: str, settings: Mapping[str, str]) -> bool:
-    """Say whether traffic is encrypted, stays on this machine, or somebody said that it need not be."""
+def encrypted_between_machines(master: str, settings: Mapping[str, str]) -> bool:
+    """Whether traffic is encrypted, stays on this machine, or was declared as trusted."""
     if is_local(master) or settings.get(_TLS) == "true":
         return True
     return _TRAFFIC in settings and (
@@ -118,7 +121,7 @@ def shut_between_machines(master: str, settings: Mapping[str, str]) -> bool:
 
 @contextmanager
 def _silent_start() -> Iterator[None]:
-    """Start Java with no standard error, unless somebody asks: it would show every worker's stack there."""
+    """Start Java without standard error unless logs are requested: it would show every worker's stack."""
     if os.environ.get("QUERYCLOAK_SPARK_LOG"):
         yield
         return
@@ -134,7 +137,7 @@ def _silent_start() -> Iterator[None]:
 
 
 def check() -> None:
-    """Say what is missing: the extra, or Java."""
+    """Raise if the extra or Java is missing."""
     if any(find_spec(name) is None for name in ("google", "pandas", "pyarrow", "pyspark")):
         raise MissingExtra("spark", "running on Spark")
     if environment.java() is None:
@@ -144,5 +147,29 @@ def check() -> None:
 
 
 def is_local(master: str) -> bool:
-    """Say whether all of Spark runs in one process of this machine."""
+    """Whether all of Spark runs in one process of this machine."""
     return master.startswith("local")
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Raise a worker's error as if it had happened here; of other errors, name only the type."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise _translated(str(error), type(error).__name__) from None
+
+
+def _translated(text: str, kind: str) -> QueryCloakError:
+    """Return the error that a worker raised; nothing else of Spark's text, which may contain rows."""
+    found = _OURS.search(text + "\n")
+    known = getattr(errors, found[1], None) if found else None
+    if found and isinstance(known, type) and issubclass(known, QueryCloakError):
+        return known(found[2].split("\n")[0], hint=found[3] or "")
+    return DataError(
+        f"Spark gave up ({kind})",
+        hint="set QUERYCLOAK_SPARK_LOG=error to see Spark's own messages; they may contain records",
+    )

@@ -1,8 +1,9 @@
-"""Methods as a streaming query of Spark: records in, what may be shown out, for as long as they come."""
+"""Methods as a streaming query of Spark: plan, stateful operators, and sinks with a private checkpoint."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,15 +11,28 @@ from querycloak import keys
 from querycloak.engines.pipeline import Stage, parse_stages
 from querycloak.engines.source import check_columns
 from querycloak.errors import DataError, UsageError
-from querycloak.spark import rows
-from querycloak.spark.batch import distributable
+from querycloak.settings import as_text
+from querycloak.spark import dataframe
+from querycloak.spark.batch import check_distributable
+from querycloak.spark.checkpoint import MARKED, Folder, check_sink, keep_note, make_private, marks_of
+from querycloak.spark.plan import Plan
 from querycloak.spark.session import check
-from querycloak.spark.worker import Plan
+from querycloak.spark.transfer import PACKED, plan_traits, put_in_lanes, spell_out
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.types import StructType
 
 _STORE: Final = "spark.sql.streaming.stateStore.providerClass"
+_SHUFFLES: Final = "spark.sql.shuffle.partitions"
+#: A message of Spark's to a worker has up to this many parts of a lane's log: it must stay below 2 GB.
+_PARTS_AT_ONCE: Final = {
+    "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "32"
+}
+#: The trigger of a query that waits for nothing.
+NOW: Final = {"processingTime": "0 seconds"}
 
 
 def protect_stream(
@@ -33,23 +47,21 @@ def protect_stream(
     ids: bool = False,
     **settings: Any,
 ) -> DataFrame:
-    """Run methods one after the other over a streaming DataFrame; give what leaves, as another one.
+    """Run methods one after the other over a streaming DataFrame; return the released records as another one.
 
-    `records` has the columns of a log and `row`: a whole number that is a record's own, whenever the source
-    is read again (see `from_kafka`). Records of one micro-batch are taken in the order of `time`, then `row`.
-    A query that is to carry on after a restart needs the same secret: so one must be named.
+    `records` has the columns of a log and `row`: a whole number per record, which stays the same whenever the
+    source is read again (see `from_kafka`). Records of one micro-batch are ordered by `time`, then `row`.
+    A query that continues after a restart needs the same secret, so one must be named.
 
-    Work is split into `lanes`, for good. Settings go by name (`k=5`); where two methods have the same one,
-    pass `{"method.name": value}` as `**`. `ids=True` adds a column `id`: a released record's own, the same
-    whenever it is written again, so that readers behind a sink that may write twice can tell.
+    Work is split into `lanes`; their number cannot change later. Settings are passed by name (`k=5`); if two
+    methods have the same one, pass `{"method.name": value}` as `**`. `ids=True` adds a column `id`, which is
+    the same whenever a record is written again, so that readers can drop repeats.
     """
     check()
-    from querycloak.spark.operators import stream
-
     _check_store(records)
     log = log_of(records, mapping or {}, keep)
     plan = plan_of(methods, log.columns, lanes, seed, secret_file, source, settings)
-    return stream(log, plan, ids)
+    return _stream(log, plan, ids)
 
 
 def plan_of(
@@ -61,23 +73,22 @@ def plan_of(
     source: str,
     settings: Mapping[str, Any],
 ) -> Plan:
-    """Put together what all workers must know; refuse what a stream cannot do."""
-    chosen = {name: ("yes" if v else "no") if isinstance(v, bool) else str(v) for name, v in settings.items()}
-    stages = parse_stages(list(methods), chosen)
+    """Return the plan that all workers need; refuse what a stream cannot do."""
+    stages = parse_stages(list(methods), {name: as_text(value) for name, value in settings.items()})
     check_columns(stages, list(columns))
     if lanes < 1:
         raise UsageError(f"`lanes` must be at least 1; got {lanes}")
     key = _key(seed, secret_file, source)
-    plan = Plan(tuple(stages), key, rows.of_log(columns), rows=0, parts=lanes)
+    plan = Plan(tuple(stages), key, dataframe.of_log(columns), rows=0, parts=lanes)
     _check_live(plan)
     return plan
 
 
 def _key(seed: int | None, secret_file: str | Path | None, source: str) -> bytes:
-    """Make the key of the stream: the same for a secret and a source. A seed's is the local engine's."""
+    """Return the key of the stream: the same for a secret and a source. A seed's is the local engine's."""
     if seed is None and secret_file is None:
         raise UsageError(
-            "a stream must find the same secret again after a restart, and none was named",
+            "a stream needs the same secret after a restart, and none was named",
             hint="give `secret_file`: it is made if it is not there",
         )
     secret = keys.Secret.choose(seed, Path(secret_file) if secret_file is not None else None)
@@ -86,7 +97,7 @@ def _key(seed: int | None, secret_file: str | Path | None, source: str) -> bytes
 
 
 def log_of(records: DataFrame, mapping: Mapping[str, str], keep: Sequence[str]) -> DataFrame:
-    """Take the wanted columns as a log has them."""
+    """Return the wanted columns as a log has them."""
     if not records.isStreaming:
         raise UsageError("the DataFrame is no stream", hint="use `querycloak.spark.protect` for a table")
     if "row" not in records.columns:
@@ -94,24 +105,24 @@ def log_of(records: DataFrame, mapping: Mapping[str, str], keep: Sequence[str]) 
             "the stream has no column `row` with a number that is each record's own",
             hint="`querycloak.spark.from_kafka` makes one of a message's partition and offset",
         )
-    return rows.canonical(records, mapping, keep)
+    return dataframe.canonical(records, mapping, keep)
 
 
 def _check_store(records: DataFrame) -> None:
-    """Refuse a session whose state Spark keeps where lanes cannot be: it would say so much later."""
+    """Refuse a session without RocksDB; Spark itself would fail much later."""
     if "RocksDB" not in (records.sparkSession.conf.get(_STORE, "") or ""):
         raise UsageError(
-            "lanes are kept in RocksDB, and this session keeps its state elsewhere",
+            "the state of a stream is kept in RocksDB, and this session keeps its state elsewhere",
             hint=f"start it with `querycloak.spark.start_session`, or set `{_STORE}` to "
             "`org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider`",
         )
 
 
 def _check_live(plan: Plan) -> None:
-    """Refuse methods that cannot be split, that wait for an end, or that stand in a wrong order."""
+    """Refuse methods that cannot be split, that wait for an end, or whose order is wrong."""
     for stage in plan.stages:
         _check_stage(stage)
-    distributable(plan.stages, plan.key)
+    check_distributable(plan.stages, plan.key)
     plan.whole().check_ready()
 
 
@@ -124,11 +135,83 @@ def _check_stage(stage: Stage) -> None:
         )
     if own.system_noise:
         raise UsageError(
-            f"`{stage.method}` draws its noise anew at each attempt, and Spark may need several",
+            f"`{stage.method}` draws new noise at each attempt, and Spark may need several",
             hint="use it on the nightly file, with `querycloak protect`",
         )
     if own.budget is not None and own.budget.when_spent == "refuse":
         raise UsageError(
-            f"`{stage.method}` would stop the stream when somebody's budget is spent",
+            f"`{stage.method}` would stop the stream when a user's budget is spent",
             hint="use `overspent=drop`",
         )
+
+
+def _stream(log: DataFrame, plan: Plan, ids: bool) -> DataFrame:
+    """Connect the operators: rows into lanes, one stateful operator per method, rows again."""
+    from querycloak.spark.state_store import Lanes, mark_of
+
+    if not plan_traits(plan)[0]:  # then a search goes to one lane with all of its clicks
+        search = [name for name in ("user", "query", "time") if name in log.columns]
+        log = log.repartition(plan.parts, *search)
+    packed = log.mapInArrow(partial(put_in_lanes, plan), PACKED)
+    for place in range(len(plan.stages)):
+        packed = packed.groupBy("lane").transformWithState(
+            Lanes(plan, place), PACKED, outputMode="Append", timeMode="None"
+        )
+    marked = packed.repartition("lane").alias(MARKED + mark_of(plan).hex())
+    return unpacked(marked, log.schema, plan, ids)
+
+
+def unpacked(packed: DataFrame, schema: StructType, plan: Plan, ids: bool) -> DataFrame:
+    """Return the released rows of packed ones."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    fields = [StructField(name, schema[name].dataType, True) for name in plan.columns]
+    shown = StructType([*fields, *([StructField("id", StringType(), True)] if ids else [])])
+    left = packed.mapInArrow(partial(spell_out, plan, ids, shown), shown)
+    return left.withColumns({"time": F.timestamp_micros("time")} if "time" in plan.columns else {})
+
+
+def write_files(
+    released: DataFrame,
+    folder: str,
+    checkpoint: str,
+    *,
+    partitions: int = 8,
+    format: str = "parquet",  # noqa: A002 - Spark's own name
+    trigger: Mapping[str, Any] | None = None,
+) -> StreamingQuery:
+    """Start a query that writes released records to files; a reader of the folder with Spark sees each once.
+
+    `trigger` is Spark's (`{"processingTime": "10 seconds"}`). `partitions` cannot change later. A new
+    checkpoint needs a new folder.
+    """
+    session = released.sparkSession
+    check_sink(Folder(session, folder), Folder(session, checkpoint))
+    writer = released.writeStream.format(format).outputMode("append").option("path", folder)
+    writer = writer.trigger(**(trigger or NOW))
+    return start_query(writer, released, checkpoint, partitions=partitions)
+
+
+def start_query(
+    writer: DataStreamWriter, released: DataFrame, checkpoint: str, *, partitions: int, **more: Any
+) -> StreamingQuery:
+    """Start a query with a private checkpoint and this number of state stores.
+
+    The checkpoint is bound to all that is named here: Spark would continue with other `partitions` than
+    requested, and notice another secret only in lanes that have a state already.
+    """
+    session = released.sparkSession
+    place = Folder(session, checkpoint)
+    if place.local is not None:  # raw records wait in it
+        make_private(place.local)
+    keep_note(place, {"marks": marks_of(released), "partitions": partitions, **more})
+    chosen = {_SHUFFLES: str(partitions), **_PARTS_AT_ONCE}
+    before = {name: session.conf.get(name, None) for name in chosen}
+    for name, value in chosen.items():  # the query takes its own copy when it starts
+        session.conf.set(name, value)
+    try:
+        return writer.option("checkpointLocation", checkpoint).start()
+    finally:
+        for name, former in before.items():
+            session.conf.unset(name) if former is None else session.conf.set(name, former)

@@ -18,9 +18,10 @@ from querycloak.engines.codec import Released, decode, encode_and_register
 from querycloak.engines.pipeline import Stage
 from querycloak.engines.record_store import RecordStore
 from querycloak.engines.time_order import in_order
-from querycloak.spark.arrow import batches, frames
-from querycloak.spark.telling import report
-from querycloak.spark.worker import TRUTH, Plan
+from querycloak.spark.plan import Plan
+from querycloak.spark.side_outputs import report
+from querycloak.spark.stage_worker import TRUTH
+from querycloak.spark.transfer import batches, frames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,10 +1,10 @@
-"""A made-up search log that behaves like AOL 2006: invented people, real-looking habits.
+"""A synthetic search log modelled on AOL 2006.
 
-Nobody in it exists: names, towns, sites, addresses and numbers are put together from syllables and
-digits. `docs/explanation/made-up-log.md` sets its statistics beside the published ones.
+Names, towns, sites, addresses and numbers are composed of invented syllables and digits.
+`docs/explanation/made-up-log.md` compares its statistics with the published ones.
 """
 
+from querycloak.synthetic.generator import generate, pieces
 from querycloak.synthetic.marketing import marketing
-from querycloak.synthetic.whole import generate, pieces
 
 __all__ = ["generate", "marketing", "pieces"]

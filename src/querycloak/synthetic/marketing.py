@@ -1,4 +1,4 @@
-"""Made-up advertising figures per search term, related to each other as in paper 001's Table 3."""
+"""Synthetic advertising figures per search term, related to each other as in paper 001, Table 3."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import polars as pl
 
 from querycloak.errors import DataError
 from querycloak.log import Log
-from querycloak.synthetic.streams import FloatArray, stream
+from querycloak.synthetic.rng import FloatArray, stream
+from querycloak.text.normalise import words
 
-#: Terms are split at everything but letters and digits, as the paper does.
-TERM: Final = r"[\p{L}\p{N}]+"
 #: Share of terms without an estimate of clicks.
 NO_CLICKS: Final = 0.45
 #: The sign of Pearson's correlation of each two figures in the paper's Table 3.
@@ -42,7 +41,7 @@ MARGIN: Final = 0.002
 
 
 def marketing(log: Log | pl.DataFrame, seed: int = 0) -> pl.DataFrame:
-    """Make up bid, impressions and clicks for each term of a log; 45 % of terms have no clicks.
+    """Return synthetic bid, impressions and clicks for each term of a log; 45 % of terms have no clicks.
 
     Bids are in dollars, impressions and clicks per month. The figures are drawn again until each pair
     of them correlates with the sign of the paper's Table 3, or 400 times (a log of a
@@ -67,7 +66,7 @@ def count_terms(log: Log | pl.DataFrame) -> pl.DataFrame:
     if missing := [name for name in ("user", "query") if name not in frame.columns]:
         raise DataError(f"marketing figures need the column `{missing[0]}`")
     asked = frame.lazy().select("user", "query").group_by("user", "query").len("times")
-    terms = asked.with_columns(term=pl.col("query").str.to_lowercase().str.extract_all(TERM))
+    terms = asked.with_columns(term=words(pl.col("query")))
     spread = terms.select("user", "times", "term").explode("term").drop_nulls("term")
     counts = spread.group_by("term").agg(frequency=pl.col("times").sum(), users=pl.col("user").n_unique())
     return counts.sort("term").collect()
@@ -83,7 +82,7 @@ def correlations(figures: pl.DataFrame) -> dict[tuple[str, str], float]:
 
 
 def signs_agree(figures: pl.DataFrame) -> bool:
-    """Say whether every correlation has the sign that the paper found, and is not next to zero."""
+    """Check whether every correlation has the sign that the paper found, and is not next to zero."""
     return all(value * SIGNS[pair] > MARGIN for pair, value in correlations(figures).items())
 
 

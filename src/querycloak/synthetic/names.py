@@ -1,11 +1,11 @@
-"""Names that nobody bears: people, towns, regions, streets and sites from invented syllables."""
+"""Invented names of users, towns, regions, streets and sites, composed of syllables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from itertools import count as count_up
 
-from querycloak.synthetic.streams import stream
+from querycloak.synthetic.rng import stream
 
 # Clusters that are rare in real names and brands, so that a match with one is an accident.
 _ONSETS = ["vr", "zh", "skr", "dw", "kv", "vl", "zv", "fj", "zl", "vy", "mr", "tl", "zb", "ghr", "thw", "vw"]
@@ -35,52 +35,15 @@ _SITE_ENDS = [
 
 STREET_KINDS = ("st", "ave", "lane", "rd", "drive", "court", "blvd")
 
-Maker = Callable[[Callable[[list[str]], str]], str]
-
-
-def _first(pick: Callable[[list[str]], str]) -> str:
-    return pick(_ONSETS) + pick(_VOWELS) + pick(_SOFT) + pick(_FIRST_ENDS)
-
-
-def _last(pick: Callable[[list[str]], str]) -> str:
-    return pick(_ONSETS) + pick(_VOWELS) + pick(_CODAS) + pick(_LAST_ENDS)
-
-
-def _town(pick: Callable[[list[str]], str]) -> str:
-    return pick(_ONSETS) + pick(_VOWELS) + pick(_SOFT) + pick(_VOWELS) + pick(_TOWN_ENDS)
-
-
-def _region(pick: Callable[[list[str]], str]) -> str:
-    return pick(_ONSETS) + pick(_VOWELS) + pick(_SOFT) + pick(_VOWELS) + pick(_CODAS) + "ia"
-
-
-def _street(pick: Callable[[list[str]], str]) -> str:
-    return pick(_ONSETS) + pick(_VOWELS) + pick(_CODAS) + pick(["er", "ing", "el", "ow"])
-
-
-def _site(pick: Callable[[list[str]], str]) -> str:
-    return pick(_ONSETS) + pick(_VOWELS) + pick(_SOFT) + pick([*_SITE_ENDS, "", "", ""])
-
-
-def _long_site(pick: Callable[[list[str]], str]) -> str:
-    return (
-        pick(_ONSETS)
-        + pick(_VOWELS)
-        + pick(_SOFT)
-        + pick(_VOWELS)
-        + pick(_CODAS)
-        + pick([*_SITE_ENDS, "", ""])
-    )
-
-
-_MAKERS: dict[str, Maker] = {
-    "first": _first,
-    "last": _last,
-    "town": _town,
-    "region": _region,
-    "street": _street,
-    "site": _site,
-    "long site": _long_site,
+#: The parts of a name of each kind, in order.
+_RECIPES: dict[str, tuple[list[str], ...]] = {
+    "first": (_ONSETS, _VOWELS, _SOFT, _FIRST_ENDS),
+    "last": (_ONSETS, _VOWELS, _CODAS, _LAST_ENDS),
+    "town": (_ONSETS, _VOWELS, _SOFT, _VOWELS, _TOWN_ENDS),
+    "region": (_ONSETS, _VOWELS, _SOFT, _VOWELS, _CODAS),
+    "street": (_ONSETS, _VOWELS, _CODAS, ["er", "ing", "el", "ow"]),
+    "site": (_ONSETS, _VOWELS, _SOFT, [*_SITE_ENDS, "", "", ""]),
+    "long site": (_ONSETS, _VOWELS, _SOFT, _VOWELS, _CODAS, [*_SITE_ENDS, "", ""]),
 }
 
 
@@ -88,9 +51,9 @@ def make_names(kind: str, count: int, taken: Collection[str]) -> list[str]:
     """Make `count` different names of a kind, none of them in `taken`; always the same ones."""
     rng = stream(0, 0, f"names of {kind}")
     draws = (draw for _ in count_up() for draw in rng.random(4_096).tolist())
-    maker, made = _MAKERS[kind], dict[str, None]()
+    ending, made = "ia" if kind == "region" else "", dict[str, None]()
     while len(made) < count:
-        name = maker(lambda choices: choices[int(next(draws) * len(choices))])
+        name = "".join(choices[int(next(draws) * len(choices))] for choices in _RECIPES[kind]) + ending
         if name not in taken:
             made[name] = None
     return list(made)

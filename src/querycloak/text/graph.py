@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from querycloak.errors import UnknownName
 from querycloak.text import storage
-from querycloak.text.terms import IntArray, normalise
+from querycloak.text.normalise import normalise_text
+from querycloak.text.terms import IntArray
 
 
 class Ragged:
@@ -61,7 +62,9 @@ class Graph:
 
     def concepts(self, text: str) -> list[int]:
         """List what a word or phrase can mean, in WordNet's order of senses; nothing if it is unknown."""
-        return [int(c) for word in self._words_by_text.get(normalise(text), ()) for c in self._senses[word]]
+        return [
+            int(c) for word in self._words_by_text.get(normalise_text(text), ()) for c in self._senses[word]
+        ]
 
     def find(self, name: str) -> int:
         """Give the concept of a sense by its WordNet name, such as `dog.n.01`."""
@@ -106,7 +109,7 @@ class Graph:
     def _words_by_text(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for number, word in enumerate(self._words):
-            found.setdefault(normalise(word), []).append(number)
+            found.setdefault(normalise_text(word), []).append(number)
         return found
 
 

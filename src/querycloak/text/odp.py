@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 from querycloak.errors import DataError
 from querycloak.text.builder import Builder, open_plain
-from querycloak.text.terms import normalise
+from querycloak.text.normalise import normalise_text
 
 #: A page's title and description only hint at the category: at most this much, however often a word occurs.
 MOST, PER_PAGE = 0.3, 0.02
@@ -87,7 +87,7 @@ class _Dump:
         if topic and topic != self._topic:
             self._flush()
             self._topic = topic
-        words = normalise(f"{self._texts.get('Title', '')} {self._texts.get('Description', '')}").split()
+        words = normalise_text(f"{self._texts.get('Title', '')} {self._texts.get('Description', '')}").split()
         self._words.update({word for word in words if len(word) >= SHORTEST_WORD and not word.isdecimal()})
 
     def _flush(self) -> None:

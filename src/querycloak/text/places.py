@@ -20,7 +20,7 @@ class Place:
 
 @cache
 def places() -> dict[str, Place]:
-    """Give the places by name, in the plain form of `terms.normalise`; made by `tools/build_places.py`."""
+    """Give the places by name, in the plain form of `normalise`; made by `tools/build_places.py`."""
     with LIST.open(encoding="utf-8", newline="") as file:
         return {
             row["phrase"]: Place(row["city"] or None, tuple(filter(None, row["countries"].split(";"))))

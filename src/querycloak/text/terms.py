@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
+
+from querycloak.text.normalise import normalise
 
 IntArray = npt.NDArray[np.int32]
-
-_APOSTROPHES = re.compile("['’`]")
-_NO_WORD = re.compile(r"[\W_]+")
-
-
-def normalise(text: str) -> str:
-    """Write a phrase as it is looked up: lower case, no accents, words separated by one space.
-
-    >>> normalise("Mother's  Day - café_menu")
-    'mothers day cafe menu'
-    """
-    plain = text.lower() if text.isascii() else _without_accents(text)
-    return _NO_WORD.sub(" ", _APOSTROPHES.sub("", plain)).strip()
-
-
-def _without_accents(text: str) -> str:
-    apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    return "".join(character for character in apart if not unicodedata.combining(character))
+#: Characters of a term that are read.
+LONGEST_TERM = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +44,12 @@ class Terms:
     def of_pairs(cls, pairs: Iterable[tuple[str, int, float]]) -> Terms:
         """Build the table from (text, node, weight); the largest weight of a pair counts."""
         weights: dict[str, dict[int, float]] = {}
-        for text, node, weight in pairs:
-            if phrase := normalise(text):
+        listed = list(pairs)
+        phrases = normalise(
+            pl.Series([text for text, _, _ in listed], dtype=pl.String), LONGEST_TERM
+        ).to_list()
+        for phrase, (_, node, weight) in zip(phrases, listed, strict=True):
+            if phrase:
                 nodes = weights.setdefault(phrase, {})
                 nodes[node] = max(weight, nodes.get(node, 0.0))
         return cls.gather(weights)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 #: Where pictures of the last test run are.
-SCREENSHOTS = Path(__file__).parents[2] / "build/screenshots"
+SCREENSHOTS = Path(__file__).parents[3] / "build/screenshots"
 
 
 def made_up(users: int, seed: int) -> list[bytes]:

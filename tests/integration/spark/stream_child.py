@@ -5,15 +5,16 @@ Usage: python -m tests.integration.spark.stream_child FOLDER files|kafka [SERVER
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from querycloak.spark.kafka import from_kafka, write_kafka
 from querycloak.spark.session import start
-from querycloak.spark.sinks import write_files
-from querycloak.spark.streaming import protect_stream
-from querycloak.spark.streaming_kafka import from_kafka, write_kafka
+from querycloak.spark.streaming import protect_stream, write_files
 from tests.integration.spark.streams import SEED, source
 
 METHODS = ("cohort",)
@@ -31,7 +32,8 @@ def session(folder: Path) -> SparkSession:
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.wholeStage": "false",
     }
-    spark = start("local[2]", options)
+    given = json.loads(os.environ.get("SPARK_TEST_OPTIONS", "{}"))
+    spark = start(os.environ.get("SPARK_TEST_MASTER", "local[2]"), options | given)
     pid = spark._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
     unfinished = folder / "jvm.pid.unfinished"
     unfinished.write_text(str(pid))
@@ -52,7 +54,7 @@ def main() -> None:
         messages = messages.option("subscribe", topic).option("startingOffsets", "earliest")
         records = from_kafka(messages.option("maxOffsetsPerTrigger", 200).load())
         released = protect_stream(records, *METHODS, lanes=3, seed=SEED, ids=True, **SETTINGS)
-        query = write_kafka(released, servers, sink, checkpoint, writers=2, partitions=2, trigger=NOW)
+        query = write_kafka(released, servers, sink, checkpoint, partitions=2, trigger=NOW)
     query.awaitTermination()
     spark.stop()
 

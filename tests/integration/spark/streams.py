@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from querycloak.log import Log
 from querycloak.spark.streaming import plan_of
 from tests.support import logs
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SEED = 9
 LIMIT = 240.0
 SCHEMA = "row bigint, user string, query string, time timestamp, rank bigint, url string, category string"
@@ -95,11 +96,20 @@ def same(one: pl.DataFrame, other: pl.DataFrame) -> bool:
 class Child:
     """A query in a process of its own, with a JVM of its own that can be killed."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        master: str = "local[2]",
+        options: Mapping[str, str] | None = None,
+    ) -> None:
         self._pid = folder / "jvm.pid"
         self._pid.unlink(missing_ok=True)
         command = [sys.executable, "-m", "tests.integration.spark.stream_child", str(folder), *arguments]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        given = {"SPARK_TEST_MASTER": master, "SPARK_TEST_OPTIONS": json.dumps(dict(options or {}))}
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
 
     def kill_jvm(self) -> None:
         """Let no line of Java run any more; the Python beside it finds out by itself."""

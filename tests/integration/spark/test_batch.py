@@ -20,7 +20,7 @@ from querycloak.errors import DataError, ParameterError, QueryCloakError, Refuse
 from querycloak.formats import reasons
 from querycloak.log import Batch
 from querycloak.registry import METHODS
-from querycloak.spark import batch, order
+from querycloak.spark import batch, time_slices
 from tests.support import logs
 
 pytestmark = pytest.mark.spark
@@ -194,7 +194,7 @@ def test_slices_have_about_the_size_that_is_wanted(spark):
 
     rows, size = 40_000, 100
     moment = F.xxhash64("id").bitwiseAND(F.lit((1 << 50) - 1)).alias("_moment")
-    found = order.cut(spark.range(rows).select(moment), rows, size)
+    found = time_slices.cut(spark.range(rows).select(moment), rows, size)
     sizes = np.diff([*found.before, rows])
     assert sizes.sum() == rows
     assert sizes.max() <= 1.5 * size
@@ -202,8 +202,8 @@ def test_slices_have_about_the_size_that_is_wanted(spark):
 
 @pytest.mark.parametrize("rows", [10**6, 10**8, 3 * 10**9])
 def test_quantiles_are_as_exact_as_slices_need(rows):
-    assert order.error(rows, order.SLICE) * rows <= order.SLICE / 8 + 1
-    assert order.error(10**12, order.SLICE) == 1e-5  # what Spark keeps for it stays small
+    assert time_slices.error(rows, time_slices.SLICE) * rows <= time_slices.SLICE / 8 + 1
+    assert time_slices.error(10**12, time_slices.SLICE) == 1e-5  # what Spark keeps for it stays small
 
 
 def test_bad_rows_are_those_that_a_file_would_have(spark, tmp_path):
@@ -245,7 +245,7 @@ def test_a_method_that_needs_everything_at_once_says_so(table):
 
 
 def test_noise_that_would_be_drawn_twice_is_refused(table):
-    with pytest.raises(Refused, match="draws its noise anew"):
+    with pytest.raises(Refused, match="draws new noise"):
         qc.spark.protect(table, "dp-histogram", by="history")
 
 
@@ -420,9 +420,9 @@ def test_a_workers_refusal_is_told_as_if_it_happened_here(tmp_path, spark, capsy
 def test_other_faults_of_spark_show_no_record():
     from pyspark.errors import PythonException
 
-    from querycloak.spark.faults import told_plainly
+    from querycloak.spark.session import translate_errors
 
-    with pytest.raises(QueryCloakError) as told, told_plainly():
+    with pytest.raises(QueryCloakError) as told, translate_errors():
         raise PythonException("a worker failed on row ('ann', 'a secret query')")
     assert "secret" not in str(told.value)
     assert told.value.exit_status == 3

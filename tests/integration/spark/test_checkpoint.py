@@ -1,4 +1,4 @@
-"""The folders of a query: private ones, those that fit together, and what a checkpoint was begun with."""
+"""The folders of a query: private ones, those that fit together, and what a checkpoint was started with."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_folder_for_raw_records_is_private(tmp_path):
     (there / "metadata").touch()
     make_private(there)
     there.chmod(0o750)
-    with pytest.raises(Refused, match="others on this machine can look into the folder"):
+    with pytest.raises(Refused, match="other users of this machine can read the folder"):
         make_private(there)
     assert mode(there) == 0o750, "somebody else's folder was changed"
 

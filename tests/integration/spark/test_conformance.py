@@ -20,8 +20,8 @@ from querycloak.engines.pipeline import Stage, parse_stages
 from querycloak.log import NO_TIME, Batch, IntArray
 from querycloak.registry import METHODS
 from querycloak.spark import batch as spark_batch
-from querycloak.spark.telling import told
-from querycloak.spark.worker import ORDER, TRUTH
+from querycloak.spark.side_outputs import combine
+from querycloak.spark.stage_worker import ORDER, TRUTH
 from querycloak.testing import conformance
 from querycloak.testing.harness import Harness
 from tests.integration.spark.streams import made_up
@@ -62,7 +62,7 @@ class Engine:
             everything = pl.DataFrame(pl.from_arrow(run.result.toArrow()))
             reports = everything["_report"].drop_nulls().to_list()
             found = everything.filter(pl.col("_report").is_null()).sort(ORDER)
-            self._done[wanted] = found, told(run.plan.whole().stages, [None], reports).dropped[0]
+            self._done[wanted] = found, combine(run.plan.whole().stages, [None], reports).dropped[0]
         return self._done[wanted]
 
     def released(self, method: str) -> int:

@@ -18,10 +18,10 @@ from querycloak.engines.pipeline import Pipeline, Stage
 from querycloak.engines.time_order import in_order
 from querycloak.errors import ParameterError, Refused
 from querycloak.methods.km import Km, is_km_anonymous
-from querycloak.methods.shared.terms import split
 from querycloak.spark import batch
-from querycloak.spark.telling import told
-from querycloak.spark.worker import ORDER, TRUTH
+from querycloak.spark.side_outputs import combine
+from querycloak.spark.stage_worker import ORDER, TRUTH
+from querycloak.text.normalise import words as split_words
 
 pytestmark = pytest.mark.spark
 
@@ -84,7 +84,7 @@ def on_spark(spark: Any, log: pl.DataFrame, settings: Km.Settings) -> tuple[pl.D
     rows = done.filter(pl.col("_report").is_null()).select(pl.exclude("^_[^t].*$", "_time", "_tie"))
     found = rows.rename(lambda name: name.removeprefix(TRUTH)).drop("row")
     timed = found.with_columns(pl.col("time").cast(pl.Datetime("us", "UTC")))
-    return timed, told(run.plan.whole().stages, [None], reports)
+    return timed, combine(run.plan.whole().stages, [None], reports)
 
 
 SETTINGS = {
@@ -132,7 +132,10 @@ def checked(release: pl.DataFrame, log: pl.DataFrame, settings: Km.Settings) -> 
     for audit in Km.promise(settings).audits:
         assert audit.run(evidence) == ""
     if settings.window == "none":
-        words = [split(release["query"]), *([split(release["url"])] if settings.urls == "terms" else [])]
+        words = [
+            split_words(release["query"]),
+            *([split_words(release["url"])] if settings.urls == "terms" else []),
+        ]
         terms = pl.concat(pl.DataFrame({"user": release["user"], "term": some}) for some in words)
         histories = terms.explode("term").drop_nulls().group_by("user").agg("term")["term"].to_list()
         assert is_km_anonymous(histories, settings.k, settings.m)
@@ -159,5 +162,5 @@ def test_nothing_and_too_few_people(spark):
 
 def test_whole_histories_are_refused_with_a_hint():
     with pytest.raises(Refused, match="protects windows of time") as refused:
-        batch.distributable([Stage("km", Km.Settings(k=2))], KEY)
+        batch.check_distributable([Stage("km", Km.Settings(k=2))], KEY)
     assert "window=week" in refused.value.hint

@@ -15,17 +15,17 @@ pytest.importorskip("pyspark")
 from pyspark.sql import Row
 
 from querycloak.dictionary import Dictionaries
+from querycloak.engines import live
 from querycloak.engines.pipeline import Stage
 from querycloak.engines.record_store import RecordStore
 from querycloak.errors import Refused
 from querycloak.log import Batch
 from querycloak.registry import METHODS
-from querycloak.spark import lane as lanes
-from querycloak.spark import packing, state
-from querycloak.spark.lane import LaneRun
-from querycloak.spark.state import Lanes
+from querycloak.spark import state_store, transfer
+from querycloak.spark.plan import Plan
+from querycloak.spark.stage_worker import StreamWorker
+from querycloak.spark.state_store import Lanes
 from querycloak.spark.streaming import plan_of
-from querycloak.spark.worker import Plan
 from tests.integration.spark.streams import SEED, cuts, expected, made_up, same
 
 pytestmark = pytest.mark.spark
@@ -46,7 +46,7 @@ def packed(plan: Plan, piece: pl.DataFrame) -> dict[int, list[bytes]]:
     fine = [] if "_bad" in piece.columns else [pl.lit(None, pl.String).alias("_bad")]
     halves = piece.with_columns(pl.col("time").to_physical(), *fine)
     for half in halves.with_columns(_half=pl.col("user").hash() % 2).partition_by("_half", include_key=False):
-        for batch in packing.put_in_lanes(
+        for batch in transfer.put_in_lanes(
             plan, half.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
         ):
             for number, payload in zip(
@@ -59,8 +59,8 @@ def packed(plan: Plan, piece: pl.DataFrame) -> dict[int, list[bytes]]:
 def shown(plan: Plan, payloads: list[bytes], like: pl.DataFrame) -> pl.DataFrame:
     if not payloads:
         return like.clear()
-    rows = pl.concat([packing.unpack(payload) for payload in payloads])
-    return rows.select(packing._blanked(rows, plan)).cast(dict(like.schema))
+    rows = pl.concat([transfer.unpack(payload) for payload in payloads])
+    return rows.select(transfer._blanked(rows, plan)).cast(dict(like.schema))
 
 
 class Store:
@@ -122,7 +122,7 @@ class Engine:
 
     @staticmethod
     def forget() -> None:
-        state._alive.clear()
+        state_store._alive.clear()
 
 
 def by_key() -> list[tuple[str, dict[str, object]]]:
@@ -141,7 +141,7 @@ def by_key() -> list[tuple[str, dict[str, object]]]:
 @pytest.mark.parametrize(("method", "settings"), by_key(), ids=lambda value: str(value)[:60])
 def test_every_method_that_streams_is_the_same_in_lanes(method, settings, log, monkeypatch):
     """In small pieces, with a worker that dies now and then, and with snapshots as often as they may be."""
-    monkeypatch.setattr(state, "LEAST", 1 << 12)
+    monkeypatch.setattr(state_store, "LEAST", 1 << 12)
     if settings.get("overspent") == "refuse" and settings.get("budget"):
         settings = settings | {"overspent": "drop"}
     before, closing = expected(log, [method], settings)
@@ -153,7 +153,7 @@ def test_every_method_that_streams_is_the_same_in_lanes(method, settings, log, m
             engine.forget()
     assert same(before, shown(engine.plan, left, before))
     ends = [
-        state.dealt(engine.plan, 0, state.rebuilt(engine.plan, 0, entries(store)).close())
+        state_store.route(engine.plan, 0, state_store.rebuilt(engine.plan, 0, entries(store)).close())
         for store in engine.stores.values()
     ]
     assert same(closing, shown(engine.plan, [payload for end in ends for _, payload in end], closing))
@@ -161,7 +161,7 @@ def test_every_method_that_streams_is_the_same_in_lanes(method, settings, log, m
 
 
 def entries(store: Store) -> list[dict[str, Any]]:
-    return [dict(zip(state.ENTRY, (*key, *value), strict=True)) for key, value in store.entries]
+    return [dict(zip(state_store.ENTRY, (*key, *value), strict=True)) for key, value in store.entries]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_an_attempt_that_failed_leaves_nothing_behind(log):
 
 
 def test_a_lane_that_is_alive_reads_no_journal_and_writes_what_came(log, monkeypatch):
-    monkeypatch.setattr(state, "LEAST", 1 << 12)
+    monkeypatch.setattr(state_store, "LEAST", 1 << 12)
     engine, pieces = Engine(planned(log, ["swap"], {"k": 30}, parts=1)), cuts(log, 40)
     came = 0
     for piece in pieces:
@@ -213,15 +213,17 @@ def test_a_lane_that_lags_behind_catches_up_from_the_journal(log, monkeypatch):
     engine, pieces = Engine(planned(log, ["swap"], {"k": 3}, parts=1)), cuts(log, 4)
     Engine.forget()
     engine.push(pieces[0])
-    (name,) = state._alive
-    lagging = state._alive[name]
+    (name,) = state_store._alive
+    lagging = state_store._alive[name]
     Engine.forget()
     for piece in pieces[1:3]:
         engine.push(piece)
-    state._alive[name] = lagging
+    state_store._alive[name] = lagging
     pushed: list[int] = []
-    push = LaneRun.push
-    monkeypatch.setattr(LaneRun, "push", lambda run, rows: (pushed.append(rows.height), push(run, rows))[1])
+    push = StreamWorker.push
+    monkeypatch.setattr(
+        StreamWorker, "push", lambda run, rows: (pushed.append(rows.height), push(run, rows))[1]
+    )
     engine.push(pieces[3])
     assert pushed == [piece.height for piece in pieces[1:]]
 
@@ -247,7 +249,7 @@ def test_a_bad_row_takes_no_good_one_with_it(method, settings, log):
     engine = Engine(planned(log, [method], settings))
     left = [payload for piece in cuts(broken, 3) for payload in engine.push(piece)]
     assert same(before, shown(engine.plan, left, before))
-    heads = [dict(zip(state._NAMES, store.value, strict=True)) for store in engine.stores.values()]
+    heads = [dict(zip(state_store._NAMES, store.value, strict=True)) for store in engine.stores.values()]
     total = {name: sum(head[name] for head in heads) for name in ("accepted", "released", "held")}
     assert total["accepted"] == log.height
     if method == "rules":
@@ -257,9 +259,9 @@ def test_a_bad_row_takes_no_good_one_with_it(method, settings, log):
 
 def test_what_is_too_large_for_one_value_is_cut(log, monkeypatch):
     """Rows between operators, entries of the journal and snapshots, put together again by a new worker."""
-    monkeypatch.setattr(packing, "PAYLOAD", 1 << 11)
-    monkeypatch.setattr(state, "PART", 100)
-    monkeypatch.setattr(state, "LEAST", 1 << 12)
+    monkeypatch.setattr(transfer, "PAYLOAD", 1 << 11)
+    monkeypatch.setattr(state_store, "PART", 100)
+    monkeypatch.setattr(state_store, "LEAST", 1 << 12)
     before, _ = expected(log, ["rules", "cohort"], {"k": 3})
     engine = Engine(planned(log, ["rules", "cohort"], {"k": 3}, parts=2))
     left: list[bytes] = []
@@ -278,12 +280,12 @@ def test_what_is_too_large_for_one_value_is_cut(log, monkeypatch):
 def test_late_records_are_left_out_where_the_order_matters(log):
     settings = {"z": 2, "generalise": False}
     plan = planned(log, ["z-anonymity"], settings, parts=1)
-    run = LaneRun(plan, 0)
+    run = StreamWorker(plan, 0)
     early, late = cuts(log, 2)
     for piece in (late, early):
         for payload in packed(plan, piece)[0]:
-            run.push(packing.unpack(payload))
-    assert run.reasons()[lanes.OUT_OF_ORDER] > 0
+            run.push(transfer.unpack(payload))
+    assert run.reasons()[live.OUT_OF_ORDER] > 0
     assert run.accepted == log.height
 
 
@@ -291,8 +293,8 @@ def test_released_rows_are_dealt_out_by_a_hash_that_lanes_do_not_show(log):
     """Rows of each lane lie in every part. The draws are keyed, so it is the same at every run."""
     plan = planned(log, ["rules"], {}, parts=2)
     for payloads in packed(plan, log).values():
-        rows = pl.concat([packing.unpack(payload) for payload in payloads])
-        part = packing.mixed(rows, plan.key, 2)
+        rows = pl.concat([transfer.unpack(payload) for payload in payloads])
+        part = transfer.shuffle_lanes(rows, plan.key, 2)
         share = float(np.mean(part))
         assert abs(share - 0.5) < 6 * 0.5 / np.sqrt(rows.height)
 

@@ -14,8 +14,7 @@ pytest.importorskip("pyspark")
 import querycloak as qc
 from querycloak.errors import DataError, Refused, UsageError
 from querycloak.spark.finishing import finish_stream, stream_counts
-from querycloak.spark.sinks import write_files
-from querycloak.spark.streaming import protect_stream
+from querycloak.spark.streaming import protect_stream, write_files
 from tests.integration.spark import stream_child
 from tests.integration.spark.streams import (
     SEED,
@@ -108,12 +107,12 @@ def test_a_checkpoint_goes_on_only_with_what_it_was_begun_with(spark, folder, tm
     for other in ({"seed": SEED + 1}, {"digits": False}, {"lanes": 4}):
         with pytest.raises(Refused, match="other methods, settings, columns, lanes, or another secret"):
             start(**other)
-    with pytest.raises(Refused, match="begun with `partitions=2`, and now it is `3`"):
+    with pytest.raises(Refused, match="started with `partitions=2`, and now it is `3`"):
         start(partitions=3)
     with pytest.raises(Refused, match="a query with another checkpoint wrote"):
         start("new")
     (tmp_path / "checkpoint" / "querycloak.json").unlink()
-    with pytest.raises(Refused, match="begun by another program"):
+    with pytest.raises(Refused, match="started by another program"):
         start()
     assert not spark.streams.active
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.paper_003_mining import k_means_by
 from hypothesis import given
 from hypothesis import strategies as st
+from papers.p003.mining import k_means_by
 
 from querycloak.measures import partition_distance
 from querycloak.measures.partitions import distances_of, k_means, starts_of, ward

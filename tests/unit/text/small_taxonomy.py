@@ -44,4 +44,4 @@ def small_taxonomy() -> Taxonomy:
 
 @cache
 def small_classifier() -> Lexical:
-    return Lexical(small_taxonomy(), embeddings=False)
+    return Lexical(small_taxonomy())

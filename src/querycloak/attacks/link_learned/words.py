@@ -19,7 +19,7 @@ import polars as pl
 from querycloak.errors import MissingExtra
 from querycloak.log import IntArray
 from querycloak.text.classify.navigational import address_words
-from querycloak.text.classify.normalise import number, plain
+from querycloak.text.normalise import normalise, number
 from querycloak.text.taxonomy import load
 
 FloatArray = npt.NDArray[np.float64]
@@ -53,7 +53,7 @@ class Words:
 
 def split(texts: pl.Series, longest: int = LONGEST) -> Words:
     """Split texts into words of letters and digits, lower case and without accents; null has none."""
-    rows = pl.DataFrame({"word": plain(texts, longest).str.split(" ")}).with_row_index("text")
+    rows = pl.DataFrame({"word": normalise(texts, longest).str.split(" ")}).with_row_index("text")
     each = rows.explode("word").filter(pl.col("word") != "")
     code, distinct = number(each["word"])
     return Words(each["text"].cast(pl.Int64).to_numpy(), code, distinct)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 
@@ -83,8 +84,22 @@ def has_full_name(first: frozenset[str], last: frozenset[str]) -> Test:
 
 
 def _words(text: str) -> list[str]:
-    kept = (letter if letter.isalnum() or letter in "'’" else " " for letter in text.casefold())
-    return "".join(kept).split()
+    """Split a text into words: a letter or digit with the letters, digits and marks that follow it.
+
+    Apostrophes are left out first, so that `o'brien` is one word.
+    """
+    found: list[str] = []
+    inside = False
+    for letter in text.lower():
+        if letter in "'’`":
+            continue
+        kind = unicodedata.category(letter)[0]
+        if kind in "LN" or (kind == "M" and inside):
+            found[-1:] = [found[-1] + letter] if inside else [*found[-1:], letter]
+            inside = True
+        else:
+            inside = False
+    return found
 
 
 def longer_than(words: int, letters: int) -> Test:

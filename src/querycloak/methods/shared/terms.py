@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +12,9 @@ import polars as pl
 from querycloak.dictionary import Dictionary
 from querycloak.kernels.arrays import grown, ranks_in_groups
 from querycloak.log import MISSING, Batch, IntArray
+from querycloak.text.normalise import words
 
 Mask = npt.NDArray[np.bool_]
-_TERM: Final = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*"  # marks belong to the letter before them
-
-
-def split(texts: pl.Series) -> pl.Series:
-    """Split texts at everything but letters and digits of any script; terms are in lower case."""
-    return texts.str.to_lowercase().str.extract_all(_TERM)
 
 
 @dataclass
@@ -39,7 +34,7 @@ class Tokenizer:
         fresh = self.source.texts()[known:]
         if not len(fresh):
             return
-        lists = split(fresh)
+        lists = words(fresh)
         sizes = lists.list.len().cast(pl.Int64).to_numpy()
         flat = lists.explode().drop_nulls() if int(sizes.sum()) else pl.Series([], dtype=pl.String)
         codes, end = self.terms.encode(flat), int(self._start[known])
@@ -74,8 +69,8 @@ class TermOccurrences:
         record, term = queries.of(held.query)
         page = np.zeros(record.size, np.bool_)
         if pages is not None:
-            more, words = pages.of(held.url)
-            record, term = np.append(record, more), np.append(term, words)
+            more, their = pages.of(held.url)
+            record, term = np.append(record, more), np.append(term, their)
             page = np.append(page, np.ones(more.size, np.bool_))
         return cls(record, term, page)
 

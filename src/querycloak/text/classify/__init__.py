@@ -9,7 +9,7 @@ from querycloak.text.classify.confidence import CONFIDENT
 from querycloak.text.classify.frame import CLASSIFIERS, classify_log, make
 from querycloak.text.classify.http import Remote
 from querycloak.text.classify.lexical import Lexical
-from querycloak.text.classify.linguistic import Linguistic, lexical_phrases, noun_phrases
+from querycloak.text.classify.linguistic import lexical_phrases, noun_phrases
 from querycloak.text.classify.result import HOW, Classified, Classifier
 from querycloak.text.classify.terms import categories
 
@@ -20,7 +20,6 @@ __all__ = [
     "Classified",
     "Classifier",
     "Lexical",
-    "Linguistic",
     "Remote",
     "categories",
     "classify_log",

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from querycloak.text.classify.normalise import Tokens
 from querycloak.text.classify.result import FloatArray, IntArray
-from querycloak.text.classify.vocabulary import BoolArray
+from querycloak.text.normalise import BoolArray, Tokens
 
 WEIGHT = 0.5
 LEAST_SHARE = 0.3  # of a word's phrases that must lie in one topic

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from querycloak.text.classify.index import strongest
-from querycloak.text.classify.normalise import plain
 from querycloak.text.classify.result import FloatArray, IntArray
+from querycloak.text.normalise import normalise
 from querycloak.text.taxonomy import Taxonomy
 
 
@@ -32,6 +32,6 @@ def examples(taxonomy: Taxonomy) -> Examples:
     node = own[chosen]
     topics, topic = np.unique(taxonomy.at_level(node, 1), return_inverse=True)
     domains, domain = np.unique(node, return_inverse=True)
-    texts = plain(pl.Series([taxonomy.terms.texts[i] for i in chosen], dtype=pl.String)).to_list()
+    texts = normalise(pl.Series([taxonomy.terms.texts[i] for i in chosen], dtype=pl.String)).to_list()
     weight = np.sqrt(taxonomy.terms.weight[taxonomy.terms.start[chosen]].astype(np.float64))
     return Examples(texts, topic, domain, weight, topics.astype(np.int64), domains.astype(np.int64))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from querycloak.text.classify.normalise import STOP_WORDS, Tokens
 from querycloak.text.classify.result import FloatArray, IntArray
-from querycloak.text.classify.vocabulary import BoolArray, Vocabulary
+from querycloak.text.classify.vocabulary import Vocabulary
+from querycloak.text.normalise import STOP_WORDS, BoolArray, Tokens
 
 WITHOUT_STOP_WORDS = 0.9  # `bank america` for `bank of america`
 LEFT_ALONE = 0.4  # `sale` for `for sale`

@@ -19,7 +19,6 @@ CLASSIFIERS = Registry(
     group="querycloak.classifiers",
     built_in={
         "lexical": "querycloak.text.classify.lexical:Lexical",
-        "linguistic": "querycloak.text.classify.linguistic:Linguistic",
         "http": "querycloak.text.classify.http:Remote",
     },
 )

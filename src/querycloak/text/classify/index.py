@@ -13,9 +13,8 @@ from querycloak.kernels.hash_table import PairTable
 from querycloak.text.classify import phrases as kernel
 from querycloak.text.classify.backoff import words_of_phrases
 from querycloak.text.classify.forms import Forms, all_forms, single_words, together
-from querycloak.text.classify.normalise import Tokens, plain, split
 from querycloak.text.classify.result import FloatArray, IntArray
-from querycloak.text.classify.vocabulary import BoolArray, stops
+from querycloak.text.normalise import BoolArray, Tokens, is_stop, normalise, tokens_of
 from querycloak.text.taxonomy import Taxonomy
 
 LEXICON_DEPTH = 2  # the lexicon speaks of topics and domains; what lies deeper comes from WordNet
@@ -64,9 +63,9 @@ class Index:
 
     def __init__(self, taxonomy: Taxonomy) -> None:
         entries, own = weigh(taxonomy), strongest(taxonomy)
-        texts = plain(pl.Series(taxonomy.terms.texts, dtype=pl.String))
-        phrases = split(texts)
-        stop = stops(phrases.words)
+        texts = normalise(pl.Series(taxonomy.terms.texts, dtype=pl.String))
+        phrases = tokens_of(texts)
+        stop = is_stop(phrases.words)
         self.vocabulary, forms = all_forms(texts, phrases, stop, own >= 0)
         words, more = _backoff(taxonomy, phrases, stop, own)
         self.arrays = self._build(together(forms, words), _appended(entries, more))

@@ -12,7 +12,7 @@ from querycloak.text.classify import letter_runs as kernel
 from querycloak.text.classify.examples import Examples
 from querycloak.text.classify.result import FloatArray, IntArray
 from querycloak.text.classify.spelling import as_bytes
-from querycloak.text.classify.vocabulary import BoolArray
+from querycloak.text.normalise import BoolArray
 
 BUCKETS = 1 << 17
 RATES = np.array([2.0, 1.5, 1.0, 0.7, 0.5])  # one round over the lexicon each

@@ -1,4 +1,4 @@
-"""The default classifier: known phrases and the look of words, then form, clicked address and meaning."""
+"""The default classifier: known phrases and character n-grams, then form and clicked address."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ import polars as pl
 
 from querycloak.text.classify import confidence, navigational
 from querycloak.text.classify import phrases as kernel
-from querycloak.text.classify.embedding import Embedding
 from querycloak.text.classify.examples import Examples, examples
 from querycloak.text.classify.index import Index, tree_arrays
 from querycloak.text.classify.letters import Letters
-from querycloak.text.classify.normalise import plain, split
 from querycloak.text.classify.reader import Reader, Reading
 from querycloak.text.classify.result import (
     GUESSED,
@@ -29,12 +27,12 @@ from querycloak.text.classify.result import (
     IntArray,
     Urls,
 )
-from querycloak.text.embeddings import installed as embeddings_installed
+from querycloak.text.normalise import normalise, tokens_of
 from querycloak.text.taxonomy import Taxonomy, load
 
 HEAD, TAIL, OTHER = 1.25, 0.7, 0.9  # what a phrase counts by its place
 LONGER = np.array([1.0, 1.0, 1.6, 2.2, 2.6])  # by the number of its words
-PHRASES, LETTERS, MEANING = 3.5, 0.7, 0.2  # what each kind of evidence counts beside the others
+PHRASES, LETTERS = 3.5, 0.7  # what each kind of evidence counts beside the others
 PIECE = 20_000  # queries classified at once, each piece in a thread: kernels and polars let others run
 _PLACES = (HEAD, TAIL, OTHER, LONGER)
 
@@ -48,33 +46,24 @@ class _Asked:
     prior: FloatArray
     readable: Any
 
-    def only(self, rows: IntArray) -> _Asked:
-        """Give some of the queries."""
-        return _Asked(self.texts[rows], self.reading.only(rows), self.prior[rows], self.readable[rows])
-
 
 class Lexical:
     """Maps queries to categories by the words that the taxonomy knows."""
 
-    def __init__(self, taxonomy: Taxonomy | None = None, *, embeddings: bool | None = None) -> None:
+    def __init__(self, taxonomy: Taxonomy | None = None) -> None:
         self.taxonomy = taxonomy or load()
         self._index = Index(self.taxonomy)
         self._reader = Reader(self._index.vocabulary)
         self._tree = tree_arrays(self.taxonomy)
-        self._embeddings = embeddings_installed() if embeddings is None else embeddings
 
     @cached_property
     def examples(self) -> Examples:
-        """The lexicon's phrases, which the models of letters and of meaning learn from."""
+        """The lexicon's phrases, which the model of letters learns from."""
         return examples(self.taxonomy)
 
     @cached_property
     def _letters(self) -> Letters:
         return Letters(self.examples)
-
-    @cached_property
-    def _meaning(self) -> Embedding:
-        return Embedding(self.examples)
 
     def classify(self, queries: Dictionaries | pl.Series, urls: Urls | pl.Series | None = None) -> Classified:
         """Answer each query; the answer depends on that query and address alone."""
@@ -86,31 +75,29 @@ class Lexical:
 
     def _classify(self, texts: pl.Series, urls: pl.Series | None = None) -> Classified:
         asked = self._ask(texts)
-        answer = self._decide(asked, "letters")
+        answer = self._decide(asked)
         self._by_form(texts, answer)
-        if self._embeddings and self.examples.texts:
-            self._by_meaning(asked, answer)
         if urls is not None:
             self._by_url(urls, answer)
         return answer
 
     def by_words(self, queries: pl.Series) -> Classified:
         """Answer by words and letters alone."""
-        return in_pieces(lambda texts: self._decide(self._ask(texts), "letters"), queries)
+        return in_pieces(lambda texts: self._decide(self._ask(texts)), queries)
 
     def evidence(self, text: str) -> tuple[IntArray, FloatArray]:
         """Give the nodes that a text's known phrases speak for, and how strongly."""
-        reading = self._reader.read(split(plain(_series([text]))))
+        reading = self._reader.read(tokens_of(normalise(_series([text]))))
         end = int(reading.bounds[1])
         nodes, scores = kernel.evidence(reading.arrays, 0, end, self._index.arrays, _PLACES)
         return nodes, scores
 
     def _ask(self, queries: pl.Series) -> _Asked:
-        texts = plain(queries)
+        texts = normalise(queries)
         prior, readable = self._letters.evidence(texts, self._tree[1])
-        return _Asked(texts, self._reader.read(split(texts)), prior * LETTERS, readable)
+        return _Asked(texts, self._reader.read(tokens_of(texts)), prior * LETTERS, readable)
 
-    def _decide(self, asked: _Asked, otherwise: str) -> Classified:
+    def _decide(self, asked: _Asked) -> Classified:
         """Choose a topic by all evidence, and inside it the deepest node that a phrase speaks for."""
         topic, chance, node, corrected = kernel.decide(
             asked.reading.arrays,
@@ -121,9 +108,9 @@ class Lexical:
             asked.prior,
         )
         how = np.where(corrected, HOW.index("spelling"), HOW.index("lexical"))
-        how = np.where(node >= 0, how, HOW.index(otherwise))
+        how = np.where(node >= 0, how, HOW.index("letters"))
         how = np.where((node >= 0) | asked.readable, how, 0).astype(np.int8)
-        category = np.where(how == HOW.index(otherwise), topic, node)
+        category = np.where(how == HOW.index("letters"), topic, node)
         return Classified(category, confidence.calibrate(chance, how), how)
 
     def _by_form(self, texts: pl.Series, answer: Classified) -> None:
@@ -150,18 +137,6 @@ class Lexical:
         found = self.by_address(urls[rows])
         known = np.flatnonzero(found.how)
         answer.put(rows[known], found.only(known))
-
-    def _by_meaning(self, asked: _Asked, answer: Classified) -> None:
-        """Ask the embeddings where words and letters leave doubt."""
-        doubtful = (answer.confidence < confidence.CONFIDENT) & np.isin(
-            answer.how, [*_KNOWN, HOW.index("letters")]
-        )
-        rows = np.flatnonzero(doubtful)
-        if rows.size:
-            some = asked.only(rows)
-            meaning = MEANING * self._meaning.evidence(some.texts, self._tree[1])
-            whole = _Asked(some.texts, some.reading, some.prior + meaning, some.readable)
-            answer.put(rows, self._decide(whole, "embedding"))
 
 
 _KNOWN = [HOW.index("lexical"), HOW.index("spelling")]

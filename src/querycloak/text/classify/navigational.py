@@ -11,10 +11,10 @@ import numpy.typing as npt
 import polars as pl
 
 from querycloak.text.classify import near_words as kernel
-from querycloak.text.classify.normalise import STOP_WORDS
 from querycloak.text.classify.result import IntArray
 from querycloak.text.classify.spelling import LONGEST, as_bytes
 from querycloak.text.classify.vocabulary import Vocabulary
+from querycloak.text.normalise import STOP_WORDS
 
 MOST_PARTS = 5
 SHORTEST_PART = 3

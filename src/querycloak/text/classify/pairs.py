@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from querycloak.text.classify.normalise import Tokens
 from querycloak.text.classify.result import UNKNOWN, IntArray
-from querycloak.text.classify.vocabulary import BoolArray, Vocabulary, stops
+from querycloak.text.classify.vocabulary import Vocabulary
+from querycloak.text.normalise import BoolArray, Tokens, is_stop
 
 SHORTEST = 4  # letters of what they make together
 LONGEST_START = 5  # letters of the first part; longer ones are words in their own right
@@ -16,7 +16,7 @@ _GLUE = frozenset({"the", "a", "an", "to", "of", "in", "for", "and", "or", "on",
 
 def join_pairs(tokens: Tokens, vocabulary: Vocabulary) -> Tokens:
     """Write as one word what belongs together."""
-    made = _joined(tokens, vocabulary.spelt(tokens.words), stops(tokens.words), vocabulary)
+    made = _joined(tokens, vocabulary.spelt(tokens.words), is_stop(tokens.words), vocabulary)
     first = np.flatnonzero(made >= 0)
     if not first.size:
         return tokens

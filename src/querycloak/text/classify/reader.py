@@ -10,11 +10,11 @@ import numpy as np
 
 from querycloak.text.classify import phrases as kernel
 from querycloak.text.classify.navigational import RunTogether
-from querycloak.text.classify.normalise import Tokens, tails
 from querycloak.text.classify.pairs import join_pairs
 from querycloak.text.classify.result import FloatArray, IntArray
 from querycloak.text.classify.spelling import Spelling
-from querycloak.text.classify.vocabulary import BoolArray, Vocabulary, openers, stops
+from querycloak.text.classify.vocabulary import Vocabulary
+from querycloak.text.normalise import BoolArray, Tokens, in_tail, is_stop, opens_tail
 
 TRUST_BY_HALVES = np.array([1.0, 0.9, 0.8, 0.7, 0.6])  # of errors corrected
 TRUST_BY_LENGTH = np.array([0.0, 0.0, 0.0, 0.0, 0.5, 0.7, 0.9, 1.0])  # a short word may mean anything
@@ -61,8 +61,8 @@ class Reader:
         tokens = join_pairs(written, self._vocabulary)
         spelt = self._vocabulary.spelt(tokens.words)
         stem = self._vocabulary.stemmed(tokens.words)
-        stop = stops(tokens.words)
-        tail = tails(openers(tokens.words), stop, tokens.codes, tokens.bounds)
+        stop = is_stop(tokens.words)
+        tail = in_tail(opens_tail(tokens.words), stop, tokens.codes, tokens.bounds)
         trust = np.ones(spelt.size)
         parts = self._repair(tokens.words, spelt, stem, stop, trust)
         flags = stop[tokens.codes] * kernel.STOP + tail * kernel.TAIL

@@ -14,11 +14,11 @@ Urls = Sequence[str | None]
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-HOW = ("none", "lexical", "spelling", "form", "url", "embedding", "letters", "linguistic", "service")
+HOW = ("none", "lexical", "spelling", "form", "url", "letters", "service")
 """How an answer was found; `Classified.how` holds positions in this tuple."""
 
 UNKNOWN = -1
-GUESSED = [HOW.index(name) for name in ("none", "letters", "embedding")]
+GUESSED = [HOW.index(name) for name in ("none", "letters")]
 """Ways that found no known phrase for their topic; a clicked address may know better."""
 
 

@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 
-from querycloak.text.classify.normalise import STOP_WORDS, TAIL_OPENERS, stemmer
 from querycloak.text.classify.result import UNKNOWN, FloatArray, IntArray
-
-BoolArray = npt.NDArray[np.bool_]
+from querycloak.text.normalise import BoolArray, is_stop, stemmer
 
 
 class Vocabulary:
@@ -33,7 +29,7 @@ class Vocabulary:
     @cached_property
     def stop(self) -> BoolArray:
         """Mark the words that say nothing on their own."""
-        return stops(self.words)
+        return is_stop(self.words)
 
     def spelt(self, words: Sequence[str]) -> IntArray:
         """Give the numbers of words, -1 for those not known."""
@@ -49,15 +45,3 @@ class Vocabulary:
         stems = stemmer().stemWords([words[i] for i in strange.tolist()])
         answer[strange] = [number.get(stem, UNKNOWN) for stem in stems]
         return answer
-
-
-def stops(words: Sequence[str]) -> BoolArray:
-    """Mark the words that say nothing on their own: stop words, single letters, numbers such as years."""
-    column = pl.Series("word", words, dtype=pl.String)
-    silent = column.is_in(list(STOP_WORDS)) | (column.str.len_chars() < 2)
-    return (silent | column.str.contains(r"^[0-9]{1,4}$")).to_numpy()
-
-
-def openers(words: Sequence[str]) -> BoolArray:
-    """Mark the words that open a tail such as `in boston`."""
-    return pl.Series("word", words, dtype=pl.String).is_in(list(TAIL_OPENERS)).to_numpy()

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import polars as pl
 
 from querycloak.text.classify.linguistic import noun_phrases
-from querycloak.text.classify.normalise import FUNCTION_WORDS, STOP_WORDS, plain, stemmer
 from querycloak.text.concepts.words import Concepts
+from querycloak.text.normalise import FUNCTION_WORDS, STOP_WORDS, normalise, stemmer
 
 MAPPERS: Final = ("lexical", "linguistic")
 _ADDRESS: Final = r"(?i)(?:^|\s)(?:https?:|www[. ])|[\w-]\.(?:com|net|org|edu|gov|info|biz|co|us|uk|de|tv)\b"
@@ -66,7 +66,7 @@ class Mapper:
         sizes = parts.list.len().to_numpy()
         flat = parts.explode().fill_null("")
         flat = flat.set(flat.str.contains(_ADDRESS), "")
-        words = [text.split(" ") if text else [] for text in plain(flat).to_list()]
+        words = [text.split(" ") if text else [] for text in normalise(flat).to_list()]
         spans = (
             [self.concepts.split(part) for part in words] if self._how == "lexical" else _parsed(flat, words)
         )

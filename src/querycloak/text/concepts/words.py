@@ -11,10 +11,10 @@ from typing import NamedTuple, ParamSpec, TypeVar
 import numpy as np
 import polars as pl
 
-from querycloak.text.classify.normalise import FUNCTION_WORDS, plain, plain_text, stemmer
 from querycloak.text.concepts import ancestry
 from querycloak.text.graph import Ragged, wordnet_graph
 from querycloak.text.loaders import load_taxonomy
+from querycloak.text.normalise import FUNCTION_WORDS, normalise, normalise_text, stemmer
 from querycloak.text.taxonomy import Taxonomy, load
 from querycloak.text.terms import IntArray
 
@@ -65,7 +65,7 @@ class Concepts:
         self.parents = parents
         self.category = category
         self._senses = senses  # finds a concept by a name that is neither phrase nor path
-        texts = plain(pl.Series([text for text, _ in phrases], dtype=pl.String)).to_list()
+        texts = normalise(pl.Series([text for text, _ in phrases], dtype=pl.String)).to_list()
         phrases = list(zip(texts, (concept for _, concept in phrases), strict=True))
         self.meaning: dict[str, int] = {}
         for text, concept in phrases:
@@ -153,7 +153,7 @@ class Concepts:
             return self._senses(name)
         if self._senses is None and name in self._paths:
             return self._paths[name]
-        return self.meaning.get(plain_text(name), -1)
+        return self.meaning.get(normalise_text(name), -1)
 
     @cached_property
     def _paths(self) -> dict[str, int]:

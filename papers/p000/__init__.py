@@ -1,0 +1,1 @@
+"""Paper 000: swapping users within categories (`swap`, `cohort`)."""

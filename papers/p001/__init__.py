@@ -1,0 +1,1 @@
+"""Paper 001: (k,m)-anonymity by deleting terms (`km`)."""

@@ -1,0 +1,1 @@
+"""Paper 002: replacing queries by the exponential mechanism (`dp-semantic`)."""

@@ -1,0 +1,214 @@
+"""Transfer of rows: Arrow to polars and back, and rows packed by lane (few large values, not many rows)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from querycloak.dictionary import Dictionaries
+from querycloak.engines import state_codec
+from querycloak.engines.codec import encode_column
+from querycloak.engines.time_order import in_order, shuffled
+from querycloak.errors import DataError
+from querycloak.kernels import siphash
+from querycloak.keys import derive
+from querycloak.log import CANONICAL, COLUMN_BIT, Batch, IntArray
+from querycloak.spark.plan import Plan, lane_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+#: Rows that are worked on together; a worker's memory is this and what its method holds.
+PIECE: Final = 1 << 18
+#: What Spark sees of records between its operators: where they go, and their bytes.
+PACKED: Final = "lane int, payload binary"
+#: What a row carries beside the log's columns: its number, its search, when that came or was let go
+#: (`_when`, then `_which` between those of one time), and which of its cells must leave empty.
+CARRIED: Final = ("_row", "_head", "_when", "_which", "_blank")
+#: Bytes of rows that are packed into one value, at most: Spark's own limit is 2 GB.
+PAYLOAD: Final = 1 << 26
+#: No row has a time so late: those without one come last.
+NEVER: Final = int(np.iinfo(np.int64).max)
+_MIX, _ID_LOW, _ID_HIGH = range(1, 4)
+
+
+def frames(batches: Iterable[Any], rows: int = PIECE) -> Iterator[pl.DataFrame]:
+    """Yield Arrow batches as frames of about this many rows."""
+    import pyarrow as pa
+
+    some: list[Any] = []
+    size = 0
+    for batch in batches:
+        some.append(batch)
+        size += batch.num_rows
+        if size >= rows:
+            yield _frame(pa.Table.from_batches(some))
+            some, size = [], 0
+    if size:
+        yield _frame(pa.Table.from_batches(some))
+
+
+def _frame(table: Any) -> pl.DataFrame:
+    found = pl.from_arrow(table)
+    assert isinstance(found, pl.DataFrame)
+    return found
+
+
+def batches(frame: pl.DataFrame, schema: StructType) -> Iterator[Any]:
+    """Yield a frame as Arrow batches of Spark's types; a missing column is null."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    wanted = to_arrow_schema(schema, timezone="UTC")
+    absent = [pl.lit(None).alias(name) for name in wanted.names if name not in frame.columns]
+    table = frame.with_columns(absent).select(wanted.names).to_arrow(compat_level=pl.CompatLevel.oldest())
+    yield from table.cast(wanted).to_batches(max_chunksize=1 << 16)
+
+
+@cache
+def plan_traits(plan: Plan) -> tuple[bool, frozenset[str]]:
+    """Return whether the unit is a row, and the emptied columns; computed once per worker."""
+    whole = plan.whole()
+    return whole.per_row, whole.empties
+
+
+def pack(rows: pl.DataFrame) -> bytes:
+    """Write rows as bytes, smaller than Spark's own form of them."""
+    return state_codec.dump({"rows": rows.rechunk()})
+
+
+def unpack(data: bytes) -> pl.DataFrame:
+    """Read what `pack` wrote."""
+    rows: pl.DataFrame = state_codec.load(data)["rows"]
+    return rows
+
+
+def put_in_lanes(plan: Plan, source: Iterable[Any]) -> Iterator[Any]:
+    """Route each row of a Spark partition to its lane; pack the rows of a lane together.
+
+    The partition has all rows of its searches. The lane is the search's, not the row's: a click may have
+    another category than the search that it belongs to.
+    """
+    method = plan.stages[0].build(plan.key, 0, texts := Dictionaries())
+    per_row, _ = plan_traits(plan)
+    columns = plan.stages[0].traits.reads | {"category"}
+    for frame in frames(source) if per_row else frames(source, rows=1 << 62):
+        rows = carried(typed(frame), plan.key, per_row)
+        lane = lane_of(method.partition_key(coded(rows, columns, texts)), plan.parts)
+        if not per_row:
+            row, order = rows["_row"].to_numpy(), np.argsort(rows["_row"].to_numpy())
+            lane = lane[order[np.searchsorted(row, rows["_head"].to_numpy(), sorter=order)]]
+        yield from packed(rows, lane)
+
+
+def typed(frame: pl.DataFrame) -> pl.DataFrame:
+    """Read times as microseconds. A row without a number is an error, since all draws depend on it."""
+    if frame["row"].null_count():
+        raise DataError("a record of the stream has no number in its column `row`")
+    times = [pl.col("time").cast(pl.Datetime("us", "UTC"))] if "time" in frame.columns else []
+    return frame.with_columns(times)
+
+
+def carried(frame: pl.DataFrame, key: bytes, per_row: bool) -> pl.DataFrame:
+    """Add the columns that rows carry."""
+    placed = in_order(frame, key)
+    row, when = placed["row"].to_numpy(), placed["_when"].to_numpy()
+    head = row if per_row else _heads(placed, key)
+    which = np.where(when == NEVER, shuffled(row, key), row)
+    added = {"_row": row, "_head": head, "_when": when, "_which": which, "_blank": np.zeros_like(row)}
+    names = [name for name in frame.columns if name != "row"]
+    return frame.select(names).with_columns(pl.Series(name, column) for name, column in added.items())
+
+
+def _heads(placed: pl.DataFrame, key: bytes) -> IntArray:
+    """Return the first row of each search. Bad rows are dropped later, so no good row may belong to one."""
+    if "_bad" not in placed.columns or placed["_bad"].null_count() == placed.height:
+        return placed["_head"].to_numpy()
+    good = placed["_bad"].is_null()
+    head = placed["row"].to_numpy().copy()
+    head[good.to_numpy()] = in_order(placed.filter(good), key)["_head"].to_numpy()
+    return head
+
+
+def coded(rows: pl.DataFrame, names: Iterable[str], texts: Dictionaries) -> Batch:
+    """Turn rows into integers, in the order in which they are; the caller sets `seq`."""
+    chosen = {"time", *names} & set(rows.columns) & set(CANONICAL)
+    columns = {name: encode_column(rows[name], name, texts) for name in sorted(chosen)}
+    columns |= {"row": rows["_row"].to_numpy(), "blank": rows["_blank"].to_numpy()}
+    return Batch.of(columns, texts)
+
+
+def packed(rows: pl.DataFrame, lane: IntArray) -> Iterator[Any]:
+    """Yield the rows of each lane as one value, or as several of a bounded size."""
+    import pyarrow as pa
+
+    for number, payload in lanes_apart(rows, lane):
+        columns = [pa.array([number], pa.int32()), pa.array([payload], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, names=["lane", "payload"])
+
+
+def lanes_apart(rows: pl.DataFrame, lane: IntArray) -> list[tuple[int, bytes]]:
+    """Pack the rows of each lane, in pieces of a bounded size."""
+    together = rows.with_columns(pl.Series("_lane", lane, pl.Int32))
+    parts = together.partition_by("_lane", as_dict=True, include_key=False, maintain_order=True)
+    ordered = sorted(parts.items())
+    return [(int(number), pack(piece)) for (number,), part in ordered for piece in _pieces(part)]
+
+
+def _pieces(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Cut rows so that none of the pieces is larger than a value may be."""
+    each = rows.height * PAYLOAD // max(rows.estimated_size(), 1)
+    return rows.iter_slices(max(int(each), 1))
+
+
+def shuffle_lanes(rows: pl.DataFrame, key: bytes, parts: int) -> IntArray:
+    """Distribute released rows by a keyed hash: files by lane would reveal which records belong together."""
+    drawn = siphash.draw(derive(key, "mix"), _MIX, rows["_row"].to_numpy())
+    return (drawn % np.uint64(parts)).astype(np.int64)
+
+
+def spell_out(plan: Plan, ids: bool, schema: StructType, source: Iterable[Any]) -> Iterator[Any]:
+    """Unpack released rows in release order, then by time; emptied cells are null."""
+    payloads = [value for batch in source for value in batch.column("payload").to_pylist()]
+    if not payloads:
+        return
+    rows = pl.concat([unpack(payload) for payload in payloads])
+    rows = rows[release_order(rows, plan.key)]
+    shown = rows.select(*_blanked(rows, plan), *([_ids(rows, plan.key)] if ids else []))
+    yield from batches(shown, schema)
+
+
+def release_order(rows: pl.DataFrame, key: bytes) -> IntArray:
+    """Return the order in which methods get rows: by moment, time, and a keyed hash of the search."""
+    head = rows["_head"].to_numpy()
+    ties = siphash.draw(derive(key, "order"), 1, head)  # the same draws as in `Pipeline`
+    time = (
+        encode_column(rows["time"], "time", Dictionaries()) if "time" in rows.columns else np.zeros_like(head)
+    )
+    when, which = rows["_when"].to_numpy(), rows["_which"].to_numpy()
+    return np.lexsort((rows["_row"].to_numpy(), head, ties, time, which, when))
+
+
+def _blanked(rows: pl.DataFrame, plan: Plan) -> Iterator[pl.Expr]:
+    _, empties = plan_traits(plan)
+    for name in plan.columns:
+        bit = COLUMN_BIT.get(name, 0)
+        if name in empties:
+            yield pl.lit(None).alias(name)
+        else:
+            yield pl.when((pl.col("_blank") & bit) == 0).then(_plain(name)).alias(name)
+
+
+def _plain(name: str) -> pl.Expr:
+    """Return times as microseconds, so that Spark's time zone has no influence."""
+    return pl.col(name).to_physical() if name == "time" else pl.col(name)
+
+
+def _ids(rows: pl.DataFrame, key: bytes) -> pl.Series:
+    """Return an id per row: the same whenever it is written again, and without other information."""
+    own, row = derive(key, "released id"), rows["_row"].to_numpy()
+    halves = (siphash.draw(own, purpose, row).tolist() for purpose in (_ID_LOW, _ID_HIGH))
+    return pl.Series("id", [f"{high:016x}{low:016x}" for low, high in zip(*halves, strict=True)])
