@@ -170,7 +170,9 @@ def consumer(
     return made
 
 
-def producer(address: Address, transactional_id: str) -> Producer:
+def producer(
+    address: Address, transactional_id: str, on_error: Callable[[KafkaError], None] = lambda error: None
+) -> Producer:
     """Return a transactional producer; its `init_transactions` fences an earlier one with the same id."""
     fixed = {
         "transactional.id": transactional_id,
@@ -180,6 +182,7 @@ def producer(address: Address, transactional_id: str) -> Producer:
         "linger.ms": 5,
         # The next transaction begins when all brokers know the end of the last; until then it retries.
         "retry.backoff.ms": 10,
+        "error_cb": on_error,
     }
     made: Producer = _client(library().Producer, address, fixed)
     return made

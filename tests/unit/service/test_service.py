@@ -85,7 +85,7 @@ def test_after_an_orderly_stop_nothing_is_to_be_done_again(tmp_path):
     one.stop()
     two = service(tmp_path)
     assert two.status()["accepted"] == 100
-    assert list(two.journal.read(two.journal.position)) == []
+    assert list(two.journal.read_after(two.journal.last_number)) == []
     assert two.journal.size() < 1000
     two.stop()
 
@@ -399,7 +399,7 @@ def test_the_profile_of_an_erased_label_goes_even_if_a_crash_comes_between(tmp_p
     name = one.door.call(lambda: one.door.pseudonym(user)).result()
     one.worker.ask(one.tally.flush).result()
     assert one.profile(name)
-    monkeypatch.setattr(one.tally, "forget", _crash)
+    monkeypatch.setattr(one.tally, "delete", _crash)
     with pytest.raises(RuntimeError):
         one.erase(user)
     shutil.copytree(tmp_path / "a", tmp_path / "b")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from querycloak.errors import DataError, QueryCloakError, Unavailable
 from querycloak.keys import write_private
 from querycloak.service import kafka_client
-from querycloak.service.kafka_client import Address, Rival
+from querycloak.service.kafka_client import Address, KafkaRefuses, Rival
 from querycloak.service.sinks.sink import new_lines
 
 if TYPE_CHECKING:
@@ -45,10 +45,12 @@ class KafkaSink:
         self._group = kafka_client.consumer(address, group=self._id)
         self._producer: Producer | None = None
         self._fenced_at = -_RIVAL_SECONDS
+        self._refusal: KafkaRefuses | None = None  # a call then ends by its time limit only
 
     def open(self) -> None:
         """Take over the transactional id, and read which line is the last."""
-        made = kafka_client.producer(self.address, self._id)
+        self._refusal = None
+        made = kafka_client.producer(self.address, self._id, self._on_error)
         self._call(made, lambda: made.init_transactions(kafka_client.TIMEOUT))
         count = self._call(made, lambda: kafka_client.partition_count(made, self.address))
         if self.address.partition >= count:
@@ -110,17 +112,24 @@ class KafkaSink:
             ) from None
         except kafka_client.library().KafkaException as error:
             self._producer = None
+            made.poll(0)  # calls `_on_error`
             threading.Thread(target=_discard, args=(made,), daemon=True).start()
             raise self._failure(error.args[0]) from None
 
     def _failure(self, error: Any) -> QueryCloakError:
         """Return what a failure means; a producer can be fenced once because a transaction took too long."""
+        if self._refusal is not None:
+            return self._refusal
         if not error.fatal() and not kafka_client.is_fenced(error):
             return kafka_client.translate(error)
         before, self._fenced_at = self._fenced_at, time.monotonic()
         if self._fenced_at - before < _RIVAL_SECONDS:
             return Rival(error.name())
         return Unavailable(f"Kafka fenced the producer ({error.name()}); a new one is made")
+
+    def _on_error(self, error: Any) -> None:
+        if isinstance(failure := kafka_client.translate(error), KafkaRefuses):
+            self._refusal = failure
 
     def _position(self, offset: int) -> Any:
         topic, partition = self.address.topic, self.address.partition

@@ -114,9 +114,10 @@ class KafkaSource(Source):
             self._report(failure.message)
 
     def _on_error(self, error: KafkaError) -> None:
-        """Note that no broker answers; the client continues by itself when one does."""
+        """Report that no broker answers or lets us in; the client continues by itself when one does."""
         codes = kafka_client.library().KafkaError
-        if error.code() in (codes._ALL_BROKERS_DOWN, codes._TRANSPORT, codes._TIMED_OUT, codes._RESOLVE):
+        away = (codes._ALL_BROKERS_DOWN, codes._TRANSPORT, codes._TIMED_OUT, codes._RESOLVE)
+        if error.code() in (*away, codes._AUTHENTICATION):
             self._report(kafka_client.translate(error).message)
 
     def _position(self, partition: int) -> TopicPartition:
