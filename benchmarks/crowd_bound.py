@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.unit.clients.crowd.office import Office
+from tests.support.in_memory_crowd import InMemoryNetwork
 
 from querycloak.clients.crowd import network
 
@@ -21,16 +21,16 @@ def one(most: float) -> dict[str, Any]:
     pairs = [
         (u, int(v)) for u in range(MEMBERS) for v in net.friend[net.start[u] : net.start[u + 1]] if u < v
     ]
-    office = Office(pairs, seed=1, most_own=most)
+    crowd = InMemoryNetwork(pairs, seed=1, most_own=most)
     for turn in range(MEMBERS * QUERIES):
-        office.search(turn % MEMBERS, f"{turn % MEMBERS}:{turn}")
-        office.settle()
-    known = [friend for member in office.members.values() for friend in member.standing.values()]
-    own = sum(text.startswith(f"{member}:") for member, text in office.submitted)
+        crowd.search(turn % MEMBERS, f"{turn % MEMBERS}:{turn}")
+        crowd.settle()
+    known = [friend for member in crowd.members.values() for friend in member.friends.values()]
+    own = sum(text.startswith(f"{member}:") for member, text in crowd.submitted)
     handed = sum(friend.own for friend in known)
     return {
-        "questions_per_query": round(sum(office.hops.values()) / len(office.submitted), 2),
-        "own_submitted_by_author": round(own / len(office.submitted), 2),
+        "questions_per_query": round(sum(crowd.hops.values()) / len(crowd.submitted), 2),
+        "own_submitted_by_author": round(own / len(crowd.submitted), 2),
         "own_share_of_what_friends_could_not_know": round(
             handed / (handed + sum(friend.passed for friend in known)), 2
         ),

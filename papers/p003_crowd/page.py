@@ -41,10 +41,9 @@ from papers.p003_crowd.run import (
     TESTS,
     spelled,
 )
-from querycloak.clients.crowd.adversary import TARGETS
-from querycloak.clients.crowd.knowing import VECTORS
-from querycloak.clients.crowd.outcome import ENGINE, LATENCY
-from querycloak.clients.crowd.rules import MOST_COPIES
+from querycloak.clients.crowd.attackers import TARGETS, VECTORS
+from querycloak.clients.crowd.metrics import ENGINE, LATENCY
+from querycloak.clients.crowd.rules import ProtocolSettings
 
 SHOWN = 100  # queries of each user, and linked ones where there is room for one number
 BACK, NO_BACK = READINGS
@@ -358,8 +357,8 @@ def choices(results: Results) -> dict[str, Any]:
     fits = "–" if best is None else f"{best[0]:g}, {best[1]}"
     shapes = [f"{what}, {r}" for what in ("hops", "exposed, synthetic, %", "histories, %") for r in READINGS]
     copies = []
-    for at in (COPIES[0], MOST_COPIES, COPIES[1]):
-        where: tuple[str, Any] = ("cut", spelled(BEST)) if at == MOST_COPIES else ("copies", at)
+    for at in (COPIES[0], ProtocolSettings.copies, COPIES[1]):
+        where: tuple[str, Any] = ("cut", spelled(BEST)) if at == ProtocolSettings.copies else ("copies", at)
         cells = [
             *both(results, *where, "hops"),
             *both(results, *where, "position", "10", "average"),

@@ -16,8 +16,7 @@ import numpy.typing as npt
 import querycloak as qc
 from papers.common import study
 from papers.common.results import Line
-from querycloak.clients.crowd import adversary, network, outcome, simulator
-from querycloak.clients.crowd.knowing import exact
+from querycloak.clients.crowd import attackers, metrics, network, simulator
 from querycloak.clients.crowd.simulator import Behaviour, Trace
 from querycloak.dictionary import distinct
 
@@ -153,15 +152,17 @@ def tested(plan: Plan, test: int, real: tuple[Any, Any]) -> dict[str, Any]:
     if plan.each is not None:
         author, query = simulator.authors(net.users, net.users * plan.each, test), None
     trace = simulator.simulate(net, author, Behaviour(**plan.behaviour), test)
-    found = outcome.summary(trace, query) | {"first": first_of_equals(trace), "own": own_shares(trace)}
+    found = metrics.summary(trace, query) | {"first": first_of_equals(trace), "own": own_shares(trace)}
     if plan.part == "equal":
         found["equal"] = equal_shares(trace)
     if plan.attack:
-        found["engine"] = adversary.engine(trace, test)
+        found["engine"] = attackers.engine(trace, test)
     if plan.exact and not test:  # it takes long: in one network
-        found["exact"] = exact(trace, adversary.targets(trace, test), test)
+        targets = attackers.targets(trace, test)
+        observed = list(attackers.observations(trace, targets))
+        found["exact"] = attackers.informed_engine(trace, observed, test)
     if trace.behaviour.colluding:
-        found["predecessor"] = adversary.predecessor(trace)
+        found["predecessor"] = attackers.predecessor(trace)
     return found
 
 
@@ -207,7 +208,7 @@ def equal_shares(trace: Trace) -> dict[str, float]:
     net, users = trace.network, trace.network.users
     friends = [set(net.friend[net.start[u] : net.start[u + 1]].tolist()) for u in range(users)]
     told = np.zeros((users, users))
-    np.add.at(told, (trace.author, trace.told["submitter"]), 1)
+    np.add.at(told, (trace.author, trace.outcomes["submitter"]), 1)
     told *= np.array([1 + sum(len(friends[v]) for v in friends[u]) for u in range(users)])[:, None]
     told /= np.bincount(trace.author, minlength=users)[:, None]
     second = [set().union(*(friends[v] for v in friends[u])) - friends[u] - {u} for u in range(users)]
@@ -256,7 +257,9 @@ class Study(study.Study):
             author = simulator.authors(users, 10_000, self.seed)
             net = network.power_law(users, self.seed)
             for back in READINGS.values():
-                seen.update(simulator.simulate(net, author, Behaviour(back=back), self.seed).told.tobytes())
+                seen.update(
+                    simulator.simulate(net, author, Behaviour(back=back), self.seed).outcomes.tobytes()
+                )
         return {"users": USERS, "seed": self.seed, "drawn": seen.hexdigest()[:16]}
 
     def about(self) -> Line:

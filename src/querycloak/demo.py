@@ -11,7 +11,7 @@ from querycloak import certificate, formats
 from querycloak.attacks.run import attack
 from querycloak.engines.classify import classify_file
 from querycloak.engines.pipeline import parse_stages
-from querycloak.engines.release import ReleaseJob, make_release, read_truth
+from querycloak.engines.release import ReleaseJob, make_release
 from querycloak.engines.verify import VerifyJob, verify
 from querycloak.formatting import percent
 from querycloak.measures.base import LogPair
@@ -19,6 +19,7 @@ from querycloak.measures.counts import ReleaseRate
 from querycloak.report.comparison.chart import svg
 from querycloak.report.comparison.files import ComparisonReport, compare_files
 from querycloak.synthetic.generator import write_log
+from querycloak.truth import read_truth
 
 Progress = Callable[[str, int, int | None], None]
 SEED: Final = 7

@@ -8,6 +8,7 @@
     ├── DataError       exit 3, HTTP 422   the log is not what was declared
     ├── BrokenPromise   exit 4, HTTP 500   a release failed its audit; nothing is written
     ├── JournalBroken   exit 3, HTTP 503   the disk failed while something was kept (also an OSError)
+    ├── ServiceFailed   exit 3, HTTP 503   the live service cannot apply a stored record
     ├── Gone            exit 3, HTTP 410   what was asked for is no longer kept
     ├── Unavailable     exit 3, HTTP 503   not now: the same call can be made again later
     │   ├── DiskFull                       the disk has no room
@@ -126,6 +127,14 @@ class JournalBroken(QueryCloakError, OSError):
     """The disk failed while something was being kept; no more is taken until the journal is opened again."""
 
     code = "journal-broken"
+    exit_status = 3
+    http_status = 503
+
+
+class ServiceFailed(QueryCloakError):
+    """The live service cannot apply a stored record, so its process ends."""
+
+    code = "service-failed"
     exit_status = 3
     http_status = 503
 

@@ -31,19 +31,26 @@ class Ledger:
     def __init__(self, state: Path) -> None:
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = state / "ledger.jsonl"
+        self._checked: list[Entry] = []
+        self._checked_bytes = b""
 
     def entries(self) -> list[Entry]:
-        """Read all entries and check the chain."""
-        if not self.path.exists():
-            return []
-        entries, head = [], _GENESIS
-        for number, line in enumerate(self.path.read_text("utf-8").splitlines(), start=1):
-            entry = _parse(line, number)
-            if entry["previous"] != head or entry["hash"] != _hash(entry):
-                raise DataError(f"the ledger was changed: entry {number} does not fit the chain")
-            head = entry["hash"]
-            entries.append(entry)
-        return entries
+        """Read all entries and check the chain; entries that were checked before are only compared."""
+        content = self.path.read_bytes() if self.path.exists() else b""
+        if not content.startswith(self._checked_bytes):
+            self._checked, self._checked_bytes = [], b""
+        lines = content[len(self._checked_bytes) :].decode("utf-8").splitlines()
+        for number, line in enumerate(lines, start=len(self._checked) + 1):
+            self._check(_parse(line, number), number)
+        self._checked_bytes = content
+        return list(self._checked)
+
+    def _check(self, entry: Entry, number: int) -> None:
+        previous = self._checked[-1]["hash"] if self._checked else _GENESIS
+        if entry["previous"] != previous or entry["hash"] != _hash(entry):
+            self._checked, self._checked_bytes = [], b""
+            raise DataError(f"the ledger was changed: entry {number} does not fit the chain")
+        self._checked.append(entry)
 
     def of_source(self, source: str) -> list[Entry]:
         """Return the earlier releases of one source."""

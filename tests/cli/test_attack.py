@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from querycloak import certificate, formats
 from querycloak.cli import main
-from querycloak.engines.release import truth_bytes
 from querycloak.keys import Secret
 from querycloak.registry import ATTACKS
+from querycloak.truth import write_truth
 from tests.reference import naive_swap
 from tests.support.logs import made_up
 
@@ -60,7 +60,7 @@ def write_release(made, log):
         },
         schema_overrides={"original_row": pl.Int64},
     )
-    Path("t.parquet").write_bytes(truth_bytes(truth))
+    write_truth(Path("t.parquet"), truth)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_beaten_bound_is_told_and_may_fail_the_run(run, released):
     assert run("attack", *FILES, "-a", "link-random", "--write-log", "rebuilt.parquet").exit_code == 0
     rebuilt = pl.read_parquet("rebuilt.parquet")
     truth = pl.read_parquet("t.parquet").with_columns(original_user=rebuilt["user"])
-    Path("t.parquet").write_bytes(truth_bytes(truth))
+    write_truth(Path("t.parquet"), truth)
     done = run("attack", *FILES, "-a", "link-random")
     assert (done.exit_code, done.stderr) == (0, "above the bound: link-random\n")
     assert "  NO  " in done.stdout

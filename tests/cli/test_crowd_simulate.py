@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import stat
 from pathlib import Path
@@ -53,6 +54,33 @@ def test_a_log_s_people_and_friendships_from_a_file(run, log):
     assert set(found["position"]) == {"4"}
 
 
+def chain(run, log, names):
+    """Simulate a chain of these users; return for each query of the log its author and its submitter."""
+    Path("chain.txt").write_text("".join(f"{a} {b}\n" for a, b in itertools.pairwise(names)))
+    simulated(run, "--log", log, "--edges", "chain.txt", "-o", "t.tsv", "--truth", "t.parquet", "--cut", 0, 0)
+    return zip(
+        pl.read_parquet("t.parquet")["original_user"], formats.read("t.tsv").frame["user"], strict=True
+    )
+
+
+def test_users_of_a_log_are_found_in_the_edge_list_by_name(run, log):
+    """In a chain, most queries are submitted by the author or near it; placed at random, one in twelve is."""
+    names = sorted(set(formats.read(log).frame["user"]))
+    place = {name: number for number, name in enumerate(names)}
+    apart = [abs(place[author] - place[submitter]) for author, submitter in chain(run, log, names)]
+    assert sum(steps <= 2 for steps in apart) > 0.7 * len(apart)
+    assert max(apart) < 30
+
+
+def test_an_edge_list_with_some_of_the_users_is_refused(run, log):
+    names = sorted(set(formats.read(log).frame["user"]))
+    Path("chain.txt").write_text("".join(f"{a} {b}\n" for a, b in itertools.pairwise([*names[1:], "other"])))
+    done = run("crowd", "simulate", "--log", log, "--edges", "chain.txt")
+    assert done.exit_code == 3
+    assert "1 of 60 users of the log are not in the edge list" in done.stderr
+    assert names[0] not in done.stderr
+
+
 def test_what_the_engine_sees_can_be_attacked(run, log):
     simulated(run, "--log", log, "-o", "trace.tsv", "--truth", "t.parquet", "--colluding", 0.2)
     for name in ("trace.tsv", "t.parquet"):
@@ -88,8 +116,8 @@ def test_without_colluders_peers_have_nothing_to_say(run, log):
 @pytest.mark.parametrize(
     ("given", "words", "status"),
     [
-        ((), "say how many `--users` and `--queries`", 2),
-        (("--users", 10), "say how many", 2),
+        ((), "use `--users` and `--queries`", 2),
+        (("--users", 10), "no queries given", 2),
         (("--log", "log.tsv", "--queries", 5), "leave out `--users` and `--queries`", 2),
         (("--log", "log.tsv", "--users", 5), "leave out `--users` and `--queries`", 2),
         (("--log", "log.tsv", "--truth", "t.parquet"), "needs a `--log`", 2),
@@ -101,7 +129,7 @@ def test_without_colluders_peers_have_nothing_to_say(run, log):
         (("--users", 10, "--queries", 5, "--exponent", "nan"), "exponent", 2),
         (("--users", 10, "--queries", 5, "-o", "x.tsv"), "needs a `--log`", 2),
         (("--users", 1, "--queries", 5), "", 2),
-        (("--users", 10, "--queries", 5, "--cut", 0.9, 0.2), "the least first", 2),
+        (("--users", 10, "--queries", 5, "--cut", 0.9, 0.2), "`least_cut` must be at most `most_cut`", 2),
         (("--users", 10, "--queries", 5, "--edges", "none.txt"), "cannot be read", 3),
         (("--log", "none.tsv"), "", 2),
     ],

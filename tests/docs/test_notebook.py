@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import nbformat
-import pytest
 
 from tests.docs.notebook import NOTEBOOK, executed, shown
 
 
-@pytest.mark.slow
 def test_the_notebook_runs_and_shows_what_it_shows():
     kept = nbformat.read(NOTEBOOK, as_version=4)
     assert shown(executed()) == shown(kept)

@@ -92,7 +92,6 @@ def test_core_requirements_are_those_of_the_package():
         assert all(re.match(r"[\w-]+", text)[0].lower() in everything for text in extra)
 
 
-@pytest.mark.slow
 def test_the_core_alone_installs_and_protects_a_log(tmp_path):
     uv = Path(sys.executable).with_name("uv")
     if not uv.exists():

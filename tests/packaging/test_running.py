@@ -9,29 +9,47 @@ import sys
 import pytest
 
 import querycloak as qc
-from tests import durations, run, workers
+from tests import conftest, durations, groups, run, workers
 from tests.docs.pages import ROOT
 from tests.support.logs import made_up
 from tests.support.releases import release
 
 
 @pytest.mark.parametrize(
-    ("text", "group"),
+    ("file", "text", "group"),
     [
-        ("pytestmark = [pytest.mark.kafka, pytest.mark.spark]", "spark"),
-        ("pytestmark = pytest.mark.spark", "spark"),
-        ("pytestmark = [pytest.mark.service, pytest.mark.kafka]", "servers"),
-        ("@pytest.mark.postgres", "servers"),
-        ("@pytest.mark.browser", "servers"),
-        ('@pytest.fixture(scope="module")', "test_x.py"),
-        ("@pytest.fixture", "test_x.py::test_a[1]"),
+        ("tests/integration/spark/test_x.py", "", "spark"),
+        ("tests/integration/spark_kafka/test_x.py", "", "spark"),
+        ("tests/integration/kafka/test_x.py", "", "servers"),
+        ("tests/integration/postgres/test_x.py", "", "servers"),
+        ("tests/integration/browser/test_x.py", "", "servers"),
+        ("tests/cli/test_x.py", "@pytest.mark.browser", "servers"),
+        ("tests/integration/service/test_x.py", '@pytest.fixture(scope="module")', "the file"),
+        ("tests/unit/spark/test_x.py", "@pytest.fixture", "the case"),
     ],
 )
-def test_tests_of_one_server_or_one_module_share_a_worker(text, group, tmp_path, monkeypatch):
-    (tmp_path / "test_x.py").write_text(text)
+def test_tests_of_one_server_or_one_module_share_a_worker(file, text, group, tmp_path, monkeypatch):
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(text)
     monkeypatch.setattr(workers, "ROOT", tmp_path)
     monkeypatch.setattr(workers, "shared", workers.shared.__wrapped__)
-    assert workers.scope_of("test_x.py::test_a[1]") == group
+    case = f"{file}::test_a[1]"
+    assert workers.scope_of(case) == {"the file": file, "the case": case}.get(group, group)
+
+
+def test_a_folder_gives_its_marks_and_every_such_folder_exists():
+    assert groups.marks_of("tests/integration/spark_kafka/test_x.py") == ("spark", "kafka")
+    assert groups.marks_of(ROOT / "tests" / "unit" / "attacks" / "test_x.py") == ()
+    assert [folder for folder in groups.FOLDERS if not (ROOT / "tests" / folder).is_dir()] == []
+    assert {mark for marks in groups.FOLDERS.values() for mark in marks} <= groups.GROUPS.keys()
+
+
+def test_a_file_whose_folder_needs_a_missing_module_is_not_collected(monkeypatch):
+    path = ROOT / "tests" / "unit" / "service" / "test_x.py"
+    assert conftest.pytest_ignore_collect(path) is None
+    monkeypatch.setattr(groups, "is_installed", lambda mark: mark != "service")
+    assert conftest.pytest_ignore_collect(path) is True
+    assert conftest.pytest_ignore_collect(ROOT / "tests" / "unit" / "test_files.py") is None
 
 
 def test_what_waits_starts_first_then_the_costliest(monkeypatch):

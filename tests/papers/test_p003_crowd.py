@@ -17,8 +17,7 @@ from papers.p003_crowd.page import CUT
 from papers.p003_crowd.results import AVERAGES, DEVIATIONS, EXPOSED, POSITIONS, PUNISHED, TENTHS, Results
 from papers.p003_crowd.run import BEST, FLAT, READINGS, Plan, averaged, equal_shares, plans, spelled
 
-from querycloak.clients.crowd import adversary, network, simulator
-from querycloak.clients.crowd.knowing import ends, exact
+from querycloak.clients.crowd import attackers, network, simulator
 from querycloak.clients.crowd.simulator import Behaviour
 
 FIRST = {"about": {"users": 1000, "rows": 42_000, "seed": 5}, "machine": {"cores": 2, "processor": "any"}}
@@ -208,8 +207,8 @@ def test_the_engine_that_knows_the_rules_knows_who_submits(back):
     behaviour = Behaviour(penalty=0.0, least_cut=0.0, most_cut=0.0, copies=1, back=back)
     trace = simulator.simulate(net, simulator.authors(12, 12 * each, 3), behaviour, 3)
     seen = np.zeros((12, 12))
-    np.add.at(seen, (trace.author, trace.told["submitter"]), 1 / each)
-    ended = ends(net, back)
+    np.add.at(seen, (trace.author, trace.outcomes["submitter"]), 1 / each)
+    ended = attackers.absorption(net, back)
     assert ended.sum(axis=1) == pytest.approx(1)
     for who in range(12):
         places = slice(net.start[who], net.start[who + 1])
@@ -224,7 +223,8 @@ def test_the_engine_that_knows_the_rules_is_no_oracle():
     net, found = network.power_law(300, 1), {}
     for each in (1, 50):
         trace = simulator.simulate(net, simulator.authors(300, 300 * each, 1), Behaviour(back=False), 1)
-        found[each] = exact(trace, adversary.targets(trace, 1), 1)
+        observed = list(attackers.observations(trace, attackers.targets(trace, 1)))
+        found[each] = attackers.informed_engine(trace, observed, 1)
     assert found[1]["n"] == 300
     assert 0.1 < found[1]["success"] < 0.4
     assert found[50]["success"] > 0.6

@@ -14,9 +14,15 @@ from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import quote
 
-from querycloak.clients.crowd import search_server
-from querycloak.clients.crowd.identity import new_identity
-from querycloak.clients.crowd.web import Request, Response, port_of, serve
+import httpx
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from querycloak.clients.crowd import demo_engine
+from querycloak.clients.crowd.http_server import HttpServer, parameter
+from querycloak.clients.crowd.tls import new_identity
 from tests.support.ports import free_ports
 
 _PROGRAM: Final = (sys.executable, "-c", "from querycloak.cli import main; main()")
@@ -39,31 +45,35 @@ def friendships(members: int, seed: int, most: int = 10) -> list[tuple[int, int]
 class LocalCrowd:
     """Peers 0, 1, … with these friendships; use it with `async with`.
 
-    Those who are `played` get an identity, and no process: somebody else plays them.
+    Members in `simulated_by_test` get an identity and no process.
     """
 
     def __init__(
         self,
         folder: Path,
         pairs: Iterable[tuple[int, int]],
-        manners: Mapping[str, Any] | None = None,
-        played: Collection[int] = (),
+        protocol: Mapping[str, Any] | None = None,
+        simulated_by_test: Collection[int] = (),
     ) -> None:
-        self.folder, self.pairs, self._manners = folder, list(pairs), dict(manners or {})
+        self.folder, self.pairs, self._protocol = folder, list(pairs), dict(protocol or {})
         self.members = 1 + max(max(pair) for pair in self.pairs)
-        self.real = [member for member in range(self.members) if member not in played]
+        self.real = [member for member in range(self.members) if member not in simulated_by_test]
         self.ports = free_ports(self.members)
         self.submitted: list[tuple[int, str]] = []
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        self._doors: dict[int, int] = {}
-        self._engine: asyncio.Server | None = None
+        self._http_ports: dict[int, int] = {}
+        self._engine: HttpServer | None = None
+        self._client = httpx.AsyncClient(
+            verify=False, trust_env=False, timeout=None, limits=httpx.Limits(max_connections=None)
+        )
 
     def friends(self, member: int) -> list[int]:
         """Return who is whose friend."""
         return sorted({a + b - member for a, b in self.pairs if member in (a, b)})
 
     async def __aenter__(self) -> Self:
-        self._engine = await serve(self._answer, "127.0.0.1", 0, most=4096)
+        self._engine = HttpServer("127.0.0.1", 0, "the engine of a test")
+        await self._engine.start(Starlette(routes=[Route("/search", self._answer)]), most=None)
         for member in range(self.members):
             new_identity(self.folder / str(member))
         for member in range(self.members):
@@ -87,18 +97,24 @@ class LocalCrowd:
             process.terminate()
         for process in self._processes.values():
             await asyncio.to_thread(process.wait, 20)
-        self.close_engine()
+        await self._client.aclose()
+        await self.close_engine()
 
     async def _answer(self, request: Request) -> Response:
-        self.submitted.append((int(request.one("from")), request.one("q")))
-        return await search_server.answer(request)
+        self.submitted.append((int(parameter(request, "from")), parameter(request, "q")))
+        return await demo_engine.answer(request)
+
+    @property
+    def engine_port(self) -> int:
+        """Return the port of the engine."""
+        assert self._engine is not None
+        return self._engine.port
 
     def configure(self, member: int) -> None:
         """Write the configuration of a member."""
-        assert self._engine is not None
-        engine = f"http://127.0.0.1:{port_of(self._engine)}/search?q={{query}}&from={member}"
-        lines = [f"port = {self.ports[member]}", f'engine = "{engine}"', "[manners]"]
-        lines += [f"{name} = {json.dumps(value)}" for name, value in self._manners.items()]
+        engine = f"http://127.0.0.1:{self.engine_port}/search?q={{query}}&from={member}"
+        lines = [f"port = {self.ports[member]}", f'engine = "{engine}"', "[protocol]"]
+        lines += [f"{name} = {json.dumps(value)}" for name, value in self._protocol.items()]
         for friend in self.friends(member):
             lines += ["[[friends]]", f'name = "friend-{friend}"']
             lines += [f'certificate = "../{friend}/certificate.pem"']
@@ -112,7 +128,7 @@ class LocalCrowd:
 
     def start(self, member: int) -> None:
         """Start a member, or start it again."""
-        self._doors.pop(member, None)
+        self._http_ports.pop(member, None)
         config = str(self.folder / str(member) / "crowd.toml")
         with (self.folder / f"{member}.log").open("wb") as log:
             self._processes[member] = subprocess.Popen(
@@ -122,11 +138,11 @@ class LocalCrowd:
     async def ready(self, member: int, within: float = 60.0) -> None:
         """Wait until a member takes searches."""
         async with asyncio.timeout(within):
-            while member not in self._doors:
+            while member not in self._http_ports:
                 assert self.alive(member), self.log(member)
                 for line in self.log(member).splitlines():
                     if '"searching"' in line:
-                        self._doors[member] = json.loads(line)["port"]
+                        self._http_ports[member] = json.loads(line)["port"]
                 await asyncio.sleep(0.05)
 
     def kill(self, member: int) -> None:
@@ -139,14 +155,15 @@ class LocalCrowd:
         self._processes[member].send_signal(signal.SIGTERM)
         return self._processes[member].wait(20)
 
-    def door(self, member: int) -> int:
+    def http_port(self, member: int) -> int:
         """Return the port of a member's endpoint."""
-        return self._doors[member]
+        return self._http_ports[member]
 
-    def close_engine(self) -> None:
+    async def close_engine(self) -> None:
         """Make the engine fail from now on."""
-        assert self._engine is not None
-        self._engine.close()
+        if self._engine is not None:
+            await self._engine.close()
+            self._engine = None
 
     def alive(self, member: int) -> bool:
         """Whether a member's process runs."""
@@ -158,17 +175,12 @@ class LocalCrowd:
 
     async def get(self, member: int, target: str, host: str | None = None) -> tuple[int, bytes]:
         """Send a request to a member; return status and body. Raise `ConnectionError` if it does not run."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._doors[member], limit=1 << 24)
+        address = f"http://127.0.0.1:{self._http_ports[member]}{target}"
         try:
-            named = host or f"127.0.0.1:{self._doors[member]}"
-            writer.write(f"GET {target} HTTP/1.1\r\nHost: {named}\r\n\r\n".encode())
-            whole = await reader.read(-1)
-        finally:
-            writer.close()
-        if not whole:
-            raise ConnectionError("closed without an answer")
-        head, _, body = whole.partition(b"\r\n\r\n")
-        return int(head.split(b" ")[1]), body
+            found = await self._client.get(address, headers={"Host": host} if host else {})
+        except httpx.TransportError as error:
+            raise ConnectionError(str(error)) from None
+        return found.status_code, found.content
 
     async def search(self, member: int, text: str) -> tuple[int, bytes]:
         """Submit a search of a member."""
@@ -178,7 +190,7 @@ class LocalCrowd:
         """Return the status of a member."""
         return dict(json.loads((await self.get(member, "/health"))[1]))
 
-    async def whole(self, within: float = 60.0) -> None:
+    async def wait_connected(self, within: float = 60.0) -> None:
         """Wait until every member is connected to all of its friends."""
         async with asyncio.timeout(within):
             for member in self.real:

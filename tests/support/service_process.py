@@ -79,6 +79,11 @@ class LiveService:
         """Ask the process to end; give its status."""
         return self._end(signal.SIGTERM)
 
+    def wait(self) -> int:
+        """Wait until the process ends by itself; return its status."""
+        assert self._process is not None
+        return self._process.wait(PATIENCE)
+
     def _end(self, number: signal.Signals) -> int:
         process, self._process = self._process, None
         if process is None:

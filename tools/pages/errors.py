@@ -22,6 +22,7 @@ ADVICE = {
     "disk-full": "Make room on the disk: the service goes on by itself, and nothing is lost.",
     "store-unavailable": "Look at the database: the service tries again by itself, and nothing is lost.",
     "journal-full": "Make room on the disk, then send it again: the service goes on by itself.",
+    "service-failed": "Read the reason in the log of the service; a supervisor such as systemd restarts it.",
     "journal-broken": "Look at the disk (the system's log names it), then start the service again.",
     "busy": "Wait as long as `Retry-After` says, then send the same again, with the same `Idempotency-Key`.",
     "too-large": "Send several smaller ones, or raise `body_bytes` of the [service](service.md).",

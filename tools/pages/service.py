@@ -16,7 +16,7 @@ HOW = f"""\
 `querycloak serve` runs without any of these. Each can stand in a TOML file (`--config FILE`), in the
 environment (`{PREFIX}PORT=8485`) or on the command line (`-o port=8485`; some have a flag of their own,
 see [`serve`](cli.md#querycloak-serve)). Flags win over the environment, which wins over the file. An
-unknown name is refused with the nearest one, and all wrong values are told in one go. In the file,
+unknown name is refused with the nearest one, and all wrong values are reported together. In the file,
 `methods = ["rules", "cohort"]` names the methods and the table `[settings]` holds theirs.
 
 Keys, tokens and passwords are never values of a flag, where every user of the machine can read them:
@@ -56,18 +56,17 @@ def settings() -> str:
 def right(route: APIRoute) -> str:
     """Say which right a route asks for."""
     calls = [one.call for one in route.dependant.dependencies if inspect.isfunction(one.call)]
-    acts = [inspect.getclosurevars(call).nonlocals.get("act") for call in calls]
+    acts = [inspect.getclosurevars(call).nonlocals.get("right") for call in calls]
     return next((f"`{act}`" for act in acts if act), "none")
 
 
 def routes() -> str:
     """List all routes that the OpenAPI description holds."""
-    from querycloak.service.web import app, records, rights, ubi, watching
+    from querycloak.service.web.app import ROUTERS
 
-    routers = (records.router, ubi.router, rights.router, watching.router, app.health)
     rows = [
         (f"`{' '.join(route.methods)} {route.path}`", right(route), first_line(route.endpoint.__doc__))
-        for router in routers
+        for router in ROUTERS
         for route in router.routes
     ]
     return table(("route", "right", "what it does"), rows)
@@ -75,7 +74,7 @@ def routes() -> str:
 
 def roles() -> str:
     """List all roles."""
-    from querycloak.service.web.tokens import ROLES
+    from querycloak.service.web.auth import ROLES
 
     rows = [(f"`{role}`", ", ".join(f"`{act}`" for act in sorted(acts))) for role, acts in ROLES.items()]
     return table(("role", "rights"), rows)
@@ -83,17 +82,17 @@ def roles() -> str:
 
 def limits() -> str:
     """List the limits that are not settings."""
-    from querycloak.service import intake
-    from querycloak.service.web import bodies, gate, line
+    from querycloak.service.ingest import parse
+    from querycloak.service.web import bodies, connection_limits, middleware
 
     rows = [
-        ("address of a request", f"{line.ADDRESS_BYTES:,} bytes", "431"),
-        ("all headers together", f"{line.HEAD_BYTES:,} bytes", "431"),
-        ("number of headers", line.HEADERS, "431"),
-        ("`Idempotency-Key`", f"{gate.KEY_BYTES} bytes", "422"),
-        ("a body that names a person or a label", f"{bodies.SMALL:,} bytes", "413"),
-        ("bodies of records under way, together", f"{bodies.ROOM:,} bytes", "429"),
-        ("bad rows that an answer names by reason", intake.NAMED, "`skipped_total` counts all"),
+        ("address of a request", f"{connection_limits.ADDRESS_BYTES:,} bytes", "431"),
+        ("all headers together", f"{connection_limits.HEAD_BYTES:,} bytes", "431"),
+        ("number of headers", connection_limits.HEADERS, "431"),
+        ("`Idempotency-Key`", f"{middleware.KEY_BYTES} bytes", "422"),
+        ("a body that names a user or a label", f"{bodies.SMALL:,} bytes", "413"),
+        ("bodies of records in progress, together", f"{bodies.TOTAL_BYTES:,} bytes", "429"),
+        ("skipped rows that an answer lists for each reason", parse.LISTED, "`skipped_total` counts all"),
     ]
     return table(("what", "at most", "else"), rows)
 

@@ -165,34 +165,34 @@ def simulate_crowd(
     """Simulate friends who submit each other's queries."""
     import secrets
 
+    from querycloak.clients.crowd import study
     from querycloak.clients.crowd.simulator import Behaviour
-    from querycloak.engines.crowd import Study, study
 
     names = ("selfish", "colluding", "churn", "penalty", "copies", "renew", "back")
     behaviour = Behaviour(
         least_cut=cut[0], most_cut=cut[1], **{name: options.pop(name) for name in names if name in options}
     )
-    what = Study(
+    chosen = study.Study(
         behaviour=behaviour,
         seed=secrets.randbits(32) if seed is None else seed % 2**63,
         truth=Path(truth) if truth else None,
         **options,
     )
-    return study(what, progress)
+    return study.run(chosen, progress)
 
 
 def serve(ready: Callable[[str], None], **given: Any) -> None:
     """Run the live service until it is stopped; `ready` is called with its address."""
-    from querycloak.service import entrance
+    from querycloak import service
 
-    entrance.serve(_service_setup(**given), ready)
+    service.serve(_service_setup(**given), ready)
 
 
 def new_service_token(name_and_role: str, **given: Any) -> str:
     """Create a token for `NAME:ROLE` and store its hash; return it once."""
-    from querycloak.service import entrance
+    from querycloak import service
 
-    return entrance.new_token(_service_setup(**given), name_and_role)
+    return service.new_token(_service_setup(**given), name_and_role)
 
 
 def _service_setup(
@@ -203,6 +203,6 @@ def _service_setup(
     seed: int | None,
     config: Path | None,
 ) -> Any:
-    from querycloak.service import entrance
+    from querycloak.service.settings import setup
 
-    return entrance.setup(dict(options), list(methods), dict(settings), seed=seed, config=config)
+    return setup(dict(options), list(methods), dict(settings), seed=seed, config=config)

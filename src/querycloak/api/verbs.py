@@ -18,7 +18,7 @@ from querycloak.attacks.finding import Finding, Findings
 from querycloak.compare.result import Comparison
 from querycloak.engines.local import Engine
 from querycloak.engines.pipeline import parse_stages
-from querycloak.engines.release import Release, ReleaseJob, Report, make_release, protect_like, read_truth
+from querycloak.engines.release import Release, ReleaseJob, Report, make_release, protect_like
 from querycloak.engines.source import LogInput, Progress, ReadOptions, read_log, silent
 from querycloak.engines.verify import Verification, VerifyJob
 from querycloak.engines.verify import verify as verify_release
@@ -31,6 +31,7 @@ from querycloak.measures.base import run as run_measures
 from querycloak.protector import Protector
 from querycloak.registry import ATTACKS, MEASURES, METHODS
 from querycloak.settings import as_text
+from querycloak.truth import read_truth
 
 #: Made-up people with whom a person's own history is compared.
 CROWD = 300

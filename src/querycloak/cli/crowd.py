@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
+from querycloak.api.clients import protocol_settings
 from querycloak.cli.options import READING, SEED, TALK, emit, pairs, progress, say
 from querycloak.errors import UsageError
 from querycloak.formatting import number, plural
 
+#: Settings of the protocol, which are options of `simulate`.
+PROTOCOL: Final = protocol_settings()
+
 
 @click.group("crowd")
 def crowd() -> None:
-    """Friends submit each other's queries, so that no profile belongs to one person.
+    """Friends submit each other's queries, so that no profile belongs to one user.
 
     Example: querycloak crowd simulate --users 10000 --queries 1000000
     """
@@ -23,34 +28,47 @@ def crowd() -> None:
 SHARE = click.FloatRange(0, 1)
 
 
+def protocol(flag: str, kind: click.ParamType[Any]) -> Callable[[Any], Any]:
+    """Return the option for a setting of the protocol, with its declared default and help."""
+    declared = PROTOCOL[flag.lstrip("-")]
+    return click.option(
+        flag, type=kind, default=declared["default"], show_default=True, help=_sentence(declared["help"])
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
 @crowd.command("simulate")
-@click.option("--users", type=click.IntRange(min=2), help="How many members to make up.")
-@click.option("--queries", type=click.IntRange(min=1), help="How many queries they send, all together.")
-@click.option("--log", help="Take people and queries from a log instead.")
+@click.option("--users", type=click.IntRange(min=2), help="Number of members.")
+@click.option("--queries", type=click.IntRange(min=1), help="Number of queries of all members together.")
+@click.option("--log", help="Take users and queries from a log.")
 @click.option(
-    "--edges", type=click.Path(dir_okay=False), help="Take friendships from a file: two names a line."
+    "--edges", type=click.Path(dir_okay=False), help="Take friendships from a file: two names per line."
 )
 @click.option("--exponent", type=click.FloatRange(0, 10), default=1.5, show_default=True,
-              help="Of the power law of how many friends people have.")  # fmt: skip
+              help="Exponent of the power law for the number of friends.")  # fmt: skip
 @click.option("--most-friends", type=click.IntRange(1, 1000), default=10, show_default=True,
-              help="The most friends that anybody has.")  # fmt: skip
-@click.option("--selfish", type=SHARE, default=0.0, help="Share of members who take nobody's queries.")
-@click.option(
-    "--colluding", type=SHARE, default=0.0, help="Share of members who tell each other all they see."
-)
+              help="Largest number of friends.")  # fmt: skip
+@click.option("--selfish", type=SHARE, default=0.0, help="Share of members that accept no query.")
+@click.option("--colluding", type=SHARE, default=0.0, help="Share of members that share all they see.")
 @click.option("--churn", type=SHARE, default=0.0, help="Share of the time that members are away.")
-@click.option("--penalty", type=SHARE, default=0.03, show_default=True, help="Trust lost by a refusal (ζ).")
-@click.option("--cut", type=(SHARE, SHARE), default=(0.6, 0.8), show_default=True,
-              help="Least and most share of the vector that is cut out (θ).")  # fmt: skip
-@click.option("--copies", type=click.IntRange(1, 100), default=3, show_default=True,
-              help="How often the vector is repeated at most before the cut.")  # fmt: skip
-@click.option("--renew", type=click.IntRange(min=0), default=0,
-              help="Draw new vectors after so many queries of a member; 0: never.")  # fmt: skip
-@click.option("--back/--no-back", default=True, show_default=True,
-              help="Whether a query may go back to whom it came from.")  # fmt: skip
-@click.option("--attack/--no-attack", default=True, help="Let the search engine guess who wrote what.")
-@click.option("-o", "--output", help="With --log: write what the search engine sees.")
-@click.option("--truth", type=click.Path(dir_okay=False), help="Beside it, whose each query was; mode 0600.")
+@protocol("--penalty", SHARE)
+@click.option("--cut", type=(SHARE, SHARE), show_default=True,
+              default=(PROTOCOL["least_cut"]["default"], PROTOCOL["most_cut"]["default"]),
+              help="Least and largest share of the vector that is cut out (θ).")  # fmt: skip
+@protocol("--copies", click.IntRange(1, 100))
+@protocol("--renew", click.IntRange(min=0))
+@click.option("--back/--no-back", default=PROTOCOL["back"]["default"], show_default=True,
+              help=_sentence(PROTOCOL["back"]["help"]))  # fmt: skip
+@click.option("--attack/--no-attack", default=True, help="Attack as a search engine that guesses authors.")
+@click.option("-o", "--output", help="With --log: write the search engine's view.")
+@click.option(
+    "--truth",
+    type=click.Path(dir_okay=False),
+    help="With -o: ground truth, the author of each query; mode 0600.",
+)
 @READING
 @SEED
 @TALK
@@ -104,22 +122,22 @@ def _lines(found: dict[str, Any]) -> list[str]:
 
 @crowd.command("peer")
 @click.argument("config", required=False, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--http", metavar="HOST:PORT", help="Take searches there, e.g. 127.0.0.1:8686.")
+@click.option("--http", metavar="HOST:PORT", help="Accept searches there, e.g. 127.0.0.1:8686.")
 @click.option(
     "--new-identity",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Make a key and a certificate in this folder, and do nothing else.",
+    help="Create a key and a certificate in this folder, and do nothing else.",
 )
 def peer(config: Path | None, http: str | None, new_identity: Path | None) -> None:
-    """Be a member of the crowd: pass queries of friends on, and have them pass on yours.
+    """Run a member of the crowd: forward queries of friends, and have friends forward yours.
 
     CONFIG is a TOML file that names your friends and their certificates.
 
     Example: querycloak crowd peer crowd.toml --http 127.0.0.1:8686
     """
     if (config is None) == (new_identity is None):
-        raise UsageError("give either a configuration file or `--new-identity DIR`")
+        raise UsageError("either a configuration file or `--new-identity DIR` is needed")
     if new_identity is not None:
         from querycloak.api.clients import new_peer_identity
 
@@ -132,10 +150,12 @@ def peer(config: Path | None, http: str | None, new_identity: Path | None) -> No
 
 
 @crowd.command("search-server")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="The port.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port to listen on."
+)
 def search_server(host: str, port: int) -> None:
-    """Run a small search engine with made-up results, for trials. It logs nothing.
+    """Run a small search engine with synthetic results, for trials. It logs nothing.
 
     Example: querycloak crowd search-server --port 8000
     """

@@ -1,1 +1,1 @@
-"""What runs at the searcher's side: cover for her queries before a search engine sees them."""
+"""Programs that protect one searcher, without the help of a search engine: a crowd, and dummy queries."""

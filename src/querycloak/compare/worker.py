@@ -18,10 +18,11 @@ from querycloak.attacks.run import run_on
 from querycloak.compare.plan import Job
 from querycloak.compare.release_samples import draw_release_sample
 from querycloak.compare.result import label_text
-from querycloak.engines.release import ReleaseJob, Report, make_release, protect_like, read_truth
+from querycloak.engines.release import ReleaseJob, Report, make_release, protect_like
 from querycloak.errors import QueryCloakError
 from querycloak.measures import base as measures
 from querycloak.measures.base import LogPair
+from querycloak.truth import read_truth
 
 
 def run(job: Job, log: Path, folder: Path) -> dict[str, Any]:

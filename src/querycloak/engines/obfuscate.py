@@ -21,11 +21,11 @@ from querycloak.clients.obfuscation.evolving import Evolving
 from querycloak.clients.obfuscation.live import Rhythm, Seen, cover
 from querycloak.clients.obfuscation.searches import Searches
 from querycloak.clients.obfuscation.settings import Settings
-from querycloak.engines.release import truth_bytes
 from querycloak.engines.source import silent
 from querycloak.errors import UsageError
 from querycloak.files import check_outputs
-from querycloak.keys import Secret, derive, write_private
+from querycloak.keys import Secret, derive
+from querycloak.truth import write_truth
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -71,7 +71,7 @@ def obfuscate(request: Cover) -> dict[str, Any]:
             told += [piece.truth] if request.truth else []
             request.progress("cover", found["records"], None)
         if request.truth:
-            _keep(request.truth, pl.concat(told))
+            write_truth(request.truth, pl.concat(told))
         writer.commit()
     return {
         **found,
@@ -88,13 +88,6 @@ def _pool(request: Cover, log: pl.DataFrame) -> pl.DataFrame | None:
     found = formats.read(request.settings.pool, format=request.format, mapping=request.mapping,
                          keep=request.keep, strict=request.strict)  # fmt: skip
     return pool.fitted(found.frame, log)
-
-
-def _keep(path: Path, truth: pl.DataFrame) -> None:
-    try:
-        write_private(path, truth_bytes(truth))
-    except OSError as error:
-        raise UsageError(f"the truth cannot be written: {error.strerror}") from None
 
 
 def live(settings: Settings, rhythm: Rhythm, output: str = "-", seed: int | None = None) -> dict[str, int]:

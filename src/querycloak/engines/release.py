@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io as std_io
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -23,11 +22,12 @@ from querycloak.engines.local import Engine, LocalEngine, Outcome, Task
 from querycloak.engines.pipeline import Pipeline, Stage, certified_stages
 from querycloak.engines.source import LogInput, LogSource, Progress, ReadOptions, silent
 from querycloak.engines.source_state import SourceFiles
-from querycloak.errors import BrokenPromise, DataError, QueryCloakError, Refused, UsageError
+from querycloak.errors import BrokenPromise, QueryCloakError, Refused, UsageError
 from querycloak.files import check_outputs
 from querycloak.formatting import table
 from querycloak.keys import Secret, write_private
 from querycloak.log import CANONICAL, COUNTS, Log
+from querycloak.truth import read_truth, write_truth
 
 #: The format in which a release is kept in memory.
 IN_MEMORY: Final = "release.parquet"
@@ -393,7 +393,7 @@ def _publish(
     """Write all files under their final names, the release last; return where the release can be read."""
     written = []
     if job.truth is not None:
-        write_private(job.truth, truth_bytes(truth))
+        write_truth(job.truth, truth)
         written.append(str(job.truth))
     if job.output not in (None, "-"):
         output = Path(str(job.output))
@@ -408,13 +408,6 @@ def _publish(
     return Path(job.output) if job.output != "-" else None
 
 
-def truth_bytes(truth: pl.DataFrame) -> bytes:
-    """Write the truth as a Parquet file."""
-    buffer = std_io.BytesIO()
-    truth.write_parquet(buffer)
-    return buffer.getvalue()
-
-
 def _private_part(report: Report, source: LogSource) -> bytes:
     exact = {
         "schema": "querycloak/certificate-private/1",
@@ -427,15 +420,3 @@ def _private_part(report: Report, source: LogSource) -> bytes:
         "reasons": report.reasons,
     }
     return certificate.to_bytes(exact)
-
-
-def read_truth(path: Path) -> pl.DataFrame:
-    """Return the private ground truth of a release."""
-    needed = {"released_row", "original_row", "original_user", "released_after"}
-    try:
-        truth = pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError):
-        raise DataError("the truth file cannot be read as Parquet") from None
-    if missing := needed - set(truth.columns):
-        raise DataError(f"the truth file lacks {', '.join(sorted(missing))}")
-    return truth

@@ -17,11 +17,11 @@ from querycloak.dictionary import Dictionaries
 from querycloak.engines import audit as auditing
 from querycloak.engines import local
 from querycloak.engines.pipeline import Pipeline, Stage, certified_stages
-from querycloak.engines.release import read_truth
 from querycloak.engines.source import LogSource, ReadOptions
 from querycloak.errors import DataError, QueryCloakError, UsageError
 from querycloak.guarantee import rows_text
 from querycloak.log import Log
+from querycloak.truth import read_truth
 
 #: The check that recomputes the release.
 CHECK: Final = "the secret gives the same records under the same labels"

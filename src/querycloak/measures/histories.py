@@ -13,6 +13,7 @@ import polars as pl
 
 from querycloak.dictionary import Dictionary
 from querycloak.errors import NotApplicable
+from querycloak.kernels.information import information
 from querycloak.kernels.overlap import closest
 from querycloak.measures.base import Kind, LogPair, Measure, Unit
 
@@ -189,22 +190,6 @@ def record_linkage(original: Sequence[Sequence[Hashable]], released: Sequence[Se
         return float("nan")
     shares = linked(Histories.of_lists(original, released), np.arange(len(original)))
     return 100.0 * math.fsum(shares.tolist()) / len(original)
-
-
-def information(
-    asked: FloatArray, shown: FloatArray, all_asked: FloatArray | float, all_shown: FloatArray | float
-) -> FloatArray:
-    """Return what released things add to the mutual information, for those that the person had asked.
-
-    `asked` and `shown` are a thing's counts, the others the sizes of the two histories. Of the
-    paper's p(x|y) only x = y differs from the rest, all of which are in the same proportion to p(x).
-    """
-    surplus = np.maximum(shown - asked, 0) / shown
-    prior = asked / all_asked
-    same = (1 - surplus) + surplus * prior
-    rest = surplus * (1 - prior)
-    log_surplus = np.log2(np.where(surplus > 0, surplus, 1.0))
-    return np.asarray(shown / all_shown * (same * np.log2(same / prior) + rest * log_surplus))
 
 
 def _kinds(pair: LogPair) -> Iterator[tuple[str, Histories]]:

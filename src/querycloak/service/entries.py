@@ -1,4 +1,4 @@
-"""What the journal holds: numbered entries that, applied in order, make the same release every time."""
+"""Entries of the write-ahead log. Applied in order, they always produce the same release."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from querycloak.log import CANONICAL
 
 Kind = Literal["records", "queries", "events", "erasure", "epoch", "tick", "setting"]
 Schema = dict[str, pl.DataType | type[pl.DataType]]
-#: The columns of accepted records; `back` says how many rows before a row its search began.
+#: Columns of accepted records; `rows_since_head` is the distance to the first row of the same search.
 SCHEMA: Final[Schema] = {
     "user": pl.String,
     "query": pl.String,
@@ -23,9 +23,15 @@ SCHEMA: Final[Schema] = {
     "rank": pl.Int64,
     "url": pl.String,
     "category": pl.String,
-    "back": pl.Int32,
+    "rows_since_head": pl.Int32,
 }
 assert tuple(SCHEMA)[:-1] == CANONICAL
+#: Columns of UBI searches that are held for their clicks, and of clicks; `query_id` is a keyed hash.
+QUERIES: Final[Schema] = {
+    **{n: k for n, k in SCHEMA.items() if n != "rows_since_head"},
+    "query_id": pl.String,
+}
+EVENTS: Final[Schema] = {"query_id": pl.String, "rank": pl.Int64, "url": pl.String}
 _HEAD = 4
 
 
@@ -38,11 +44,10 @@ class _Head(msgspec.Struct, array_like=True):
 
 @dataclass(frozen=True)
 class Entry:
-    """One durable step of the stream.
+    """One step of the stream.
 
-    `at` is the wall clock when it was accepted, in microseconds: it is written down, so that nothing reads
-    a clock when the entry is applied again. `keys` are the retry keys of the requests in it: the key's
-    hash, when it was seen, and the answer it got.
+    `at` is the time of acceptance in microseconds; applying an entry reads no clock. `keys` are the
+    idempotency keys of its requests: digest, time and answer.
     """
 
     kind: Kind
@@ -52,24 +57,24 @@ class Entry:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """Count the records; clicks that wait for their search are none."""
+        """Return the number of records; clicks are not records."""
         return 0 if self.frame is None or self.kind == "events" else self.frame.height
 
 
 def encode(entry: Entry) -> bytes:
-    """Write an entry as bytes: a small head, then the records as Arrow columns."""
+    """Return an entry as bytes: a small head, then the records as Arrow columns."""
     head = msgspec.msgpack.encode(_Head(entry.kind, entry.at, list(entry.keys), dict(entry.facts)))
     body = b""
     if entry.frame is not None:
         buffer = io.BytesIO()
-        # The plainer form holds the texts of these rows only, not those that were filtered out before.
+        # This form holds the texts of these rows only, not of rows that were filtered out.
         entry.frame.write_ipc_stream(buffer, compat_level=pl.CompatLevel.oldest())
         body = buffer.getvalue()
     return len(head).to_bytes(_HEAD, "little") + head + body
 
 
 def decode(data: bytes) -> Entry:
-    """Read an entry back."""
+    """Parse the bytes of an entry."""
     size = int.from_bytes(data[:_HEAD], "little")
     try:
         head = msgspec.msgpack.decode(data[_HEAD : _HEAD + size], type=_Head)
@@ -77,6 +82,6 @@ def decode(data: bytes) -> Entry:
         frame = pl.read_ipc_stream(body) if body else None
     except (msgspec.MsgspecError, pl.exceptions.PolarsError):
         raise DataError(
-            "an entry of the journal cannot be read", hint="was it written by another version?"
+            "cannot read an entry of the write-ahead log", hint="was it written by another version?"
         ) from None
     return Entry(head.kind, head.at, frame, tuple(head.keys), head.facts)

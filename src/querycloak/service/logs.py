@@ -1,4 +1,4 @@
-"""Structured log lines: what happened, in numbers and codes; never who searched, or what for."""
+"""Log of the service: events, numbers and codes; never a user or a query."""
 
 from __future__ import annotations
 
@@ -7,27 +7,21 @@ from typing import Final
 
 from querycloak import json_log
 
-#: What a line may hold beside its time, level and event; everything else is left out.
+#: Fields of a line beside time, level and event; all others are left out.
 ALLOWED: Final = frozenset(
     {
         "fault",
         "code",
-        "host",
-        "port",
-        "records",
         "position",
-        "seconds",
-        "epoch",
         "partition",
-        "holder",
         "count",
         "trouble",
         "setting",
     }
 )
+_LIBRARIES: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio")
 
 
 def start() -> logging.Logger:
-    """Send the service's own lines to standard error, and other people's nowhere: they may hold addresses."""
-    others = ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio")
-    return json_log.start("querycloak.service", ALLOWED, others)
+    """Send the service's lines to standard error, and those of libraries nowhere: they can hold addresses."""
+    return json_log.start("querycloak.service", ALLOWED, _LIBRARIES)

@@ -1,12 +1,13 @@
-"""The service as a whole: recovers, takes records in, hands out what leaves, and stops without losing any."""
+"""The service as a whole: recovery, start and stop, ingestion, state, and the rights of users."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,13 +16,12 @@ import polars as pl
 from querycloak.engines.local import warm_up
 from querycloak.errors import Busy, NotFound, QueryCloakError, Unavailable, UsageError
 from querycloak.keys import Secret, derive
-from querycloak.service import entries, kafka_client
-from querycloak.service.classifying import Classifying
-from querycloak.service.door import Door, Request, RetryKeys
-from querycloak.service.entries import Entry
-from querycloak.service.intake import Parsed
-from querycloak.service.monitor.watch import Watch
-from querycloak.service.pseudonyms import Pseudonyms
+from querycloak.service import entries, kafka_client, state
+from querycloak.service.ingest.group_commit import GroupCommitter, PendingRequest
+from querycloak.service.ingest.idempotency import IdempotencyKeys
+from querycloak.service.ingest.parse import ParsedBody
+from querycloak.service.ingest.pseudonyms import Pseudonyms
+from querycloak.service.monitor.monitor import Monitor
 from querycloak.service.settings import ServiceSettings, Setup
 from querycloak.service.sinks.database import Database
 from querycloak.service.sinks.file_sink import FileSink
@@ -32,74 +32,74 @@ from querycloak.service.sinks.sink import Sink, check_sinks
 from querycloak.service.sources.file_lines import FileTailSource
 from querycloak.service.sources.kafka import KafkaSource
 from querycloak.service.sources.source import Source
-from querycloak.service.stream import Output, Stream
+from querycloak.service.state import Health, ServiceState
+from querycloak.service.stream.classify import QueryClassifier
+from querycloak.service.stream.observer import StreamObserver
+from querycloak.service.stream.stream import Stream
+from querycloak.service.stream.worker import Worker
 from querycloak.service.wal.cipher import Cipher
 from querycloak.service.wal.snapshots import Snapshots, StreamSnapshots
 from querycloak.service.wal.wal import WriteAheadLog
-from querycloak.service.worker import Worker
 
-#: How often the clock is looked at for what is due.
-_BEAT: Final = 0.25
-#: How often the stream is told that time passes, while something waits for that.
-_TICK: Final = 1.0
-#: How long to wait before looking whether waiting makes sense.
+#: Seconds between checks for periodic work, and between checks for records that are due.
+_PERIOD: Final = 0.25
+_DUE_PERIOD: Final = 1.0
+#: Seconds to wait for a result before checking whether it can come.
 _PATIENCE: Final = 0.5
+#: Entries that are applied together in a replay.
+_REPLAYED: Final = 64
 T = TypeVar("T")
-#: Entries that are applied together while the journal is read again.
-_AGAIN: Final = 64
-
-
 _log = logging.getLogger("querycloak.service")
 
 
 class Service:
-    """Journal, door, worker and outlets of one source, over one folder."""
-
-    reproducible = False
-    over: QueryCloakError | None = None  # why the process must end; a failure alone is told to who asks
+    """Write-ahead log, committer, worker and sinks of one source, in one state folder."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.settings: ServiceSettings = setup.settings
-        self.folder = folder = self.settings.folder
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._listeners: list[Callable[[], None]] = []
-        self._seen: list[Callable[[Output], None]] = []
+        self.folder: Path = self.settings.folder
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         cipher = Cipher.from_file(Path(self.settings.state_key)) if self.settings.state_key else None
-        self.journal = WriteAheadLog(folder / "journal", cipher)
-        self._snapshots = Snapshots(folder / "snapshots", cipher)
-        self.watch = Watch(self)
-        self._stop = threading.Event()
-        self._last_snapshot = self._last_tick = time.monotonic()
-        self.started = self.saved_at = time.time()
-        self.ready = False
+        self.wal = WriteAheadLog(self.folder / "journal", cipher)
+        self._snapshots = Snapshots(self.folder / "snapshots", cipher)
+        #: Notified by the stream and the worker, in the worker's thread.
+        self.observers: list[StreamObserver] = []
+        self._ending = threading.Event()
+        self._running = False
+        self._last_snapshot = self._last_due_check = time.monotonic()
+        self._started = self._saved_at = time.time()
+
+    # Recovery
 
     def open(self) -> None:
-        """Find out where the service stood when it stopped or died, and come to exactly that point again."""
-        self.journal.open()
+        """Recover the exact state in which the service stopped or crashed."""
+        self.wal.open()
         self._database = Database(self.folder / "service.sqlite")
         self.released = ReleasedLog(self._database, self.settings.keep_bytes, self.settings.keep_seconds)
         secret = self._secret()
         warm_up(self.setup.stages)
-        self._keys = RetryKeys(secret, self.settings.retry_seconds)
+        self._keys = IdempotencyKeys(secret, self.settings.retry_seconds)
         self.join_key = derive(secret, "query ids")
-        classify = Classifying(taxonomy=self.settings.taxonomy or None) if self.settings.classify else None
-        stream = Stream(self.setup.stages, secret, classify, self.settings.click_seconds * 1_000_000)
+        stream = self._stream(secret)
         self._stream_snapshots = StreamSnapshots(self._snapshots, self.setup, secret)
-        position, keys = self._stream_snapshots.restore(stream, self.journal.last_number)
-        self._keys.learn(keys)
+        position, keys = self._stream_snapshots.restore(stream, self.wal.last_number)
+        self._keys.add(keys)
         self._saved, self._restored_lines = position, stream.released
-        self.watch.look_on(stream)
-        self.tally = ProfileCounter(open_store(self.settings.profiles, database=self._database))
+        self.monitor = Monitor(
+            self.folder, self.released, self.state, certificate_seconds=self.settings.certificate_seconds
+        )
+        self.monitor.observe(stream)
+        self._profiles = ProfileCounter(open_store(self.settings.profiles, database=self._database))
         sinks = self._sinks()
-        self.worker = Worker(stream, sinks, self.tally, position=position, saw=self._saw)
+        self.worker = Worker(stream, sinks, self._profiles, position=position)
         self._replay(position)
         check_sinks(stream.released, sinks)
-        self.door = Door(
-            self.journal,
+        self._committer = GroupCommitter(
+            self.wal,
             Pseudonyms(secret, stream.epoch),
             self._keys,
-            self.worker.hand_on,
+            self.worker.enqueue,
             epoch=stream.epoch,
             at=stream.at,
         )
@@ -108,51 +108,40 @@ class Service:
     def _secret(self) -> bytes:
         seed, file = self.setup.seed, self.settings.secret_file
         if seed is not None and file:
-            raise UsageError("a seed and `secret_file` exclude each other", hint="give one of them")
-        self.reproducible = seed is not None
+            raise UsageError("a seed and `secret_file` exclude each other", hint="use one of them")
         if seed is not None:
             secret = Secret.from_seed(seed)
         else:
             secret = Secret.from_file(Path(file)) if file else Secret.load_or_create(self.folder / "secret")
         return derive(secret.value, "service")
 
-    def listen(self, told: Callable[[], None]) -> None:
-        """Be told, from the thread that applies records, whenever some were released."""
-        self._listeners.append(told)
-
-    def see(self, told: Callable[[Output], None]) -> None:
-        """Be shown, in the thread that applies records, all that leaves."""
-        self._seen.append(told)
-
-    def _saw(self, output: Output) -> None:
-        for told in self._seen:
-            told(output)
-        for listener in self._listeners:
-            listener()
+    def _stream(self, secret: bytes) -> Stream:
+        classifier = (
+            QueryClassifier(taxonomy=self.settings.taxonomy or None) if self.settings.classify else None
+        )
+        click_wait = self.settings.click_seconds * 1_000_000
+        return Stream(self.setup.stages, secret, classifier, click_wait, self.observers)
 
     def _sinks(self) -> list[Sink]:
-        """Open the sinks: always the released log, and the one of the settings."""
+        """Open the sinks: always the released log, and a file or topic beside it.
+
+        A sink that is added later begins with the lines that are released from then on.
+        """
         kind, _, place = self.settings.sink.partition(":")
         if kind == "http-pull":
             return [self.released]
         if kind == "file":
-            sink = FileSink(Path(place), self.settings.rotate_bytes, after=self._sink_begins())
+            sink = FileSink(Path(place), self.settings.rotate_bytes, after=self._restored_lines)
             sink.open()
             return [self.released, sink]
         if kind == "kafka":
-            topic = KafkaSink(kafka_client.parse(self.settings.sink), self.folder, after=self._sink_begins())
+            topic = KafkaSink(kafka_client.parse(self.settings.sink), self.folder, after=self._restored_lines)
             topic.open()
             return [self.released, topic]
-        raise UsageError(
-            "there is no such sink", hint="`http-pull`, `file:PATH` or `kafka://HOST:PORT/TOPIC`"
-        )
-
-    def _sink_begins(self) -> int:
-        """A sink that is added later begins with what is released from then on."""
-        return self._restored_lines
+        raise UsageError("unknown sink", hint="`http-pull`, `file:PATH` or `kafka://HOST:PORT/TOPIC`")
 
     def _make_source(self) -> Source | None:
-        """Return what reads the source; None for HTTP."""
+        """Return the reader of the source; None for HTTP, whose clients send records themselves."""
         kind, _, place = self.settings.source.partition(":")
         if kind == "http":
             return None
@@ -160,228 +149,246 @@ class Service:
             return FileTailSource(Path(place))
         if kind == "kafka":
             return KafkaSource(kafka_client.parse(self.settings.source))
-        raise UsageError(
-            "there is no such source", hint="`http`, `file-tail:PATH` or `kafka://HOST:PORT/TOPIC`"
-        )
-
-    def _submit_read(self, parsed: Parsed, read: Mapping[str, int]) -> Future[dict[str, Any]]:
-        self._check_backlog(len(parsed.records))
-        return self.door.submit(Request("records", parsed, facts={"read": dict(read)}))
+        raise UsageError("unknown source", hint="`http`, `file-tail:PATH` or `kafka://HOST:PORT/TOPIC`")
 
     def _replay(self, position: int) -> None:
-        """Apply what was made durable after the snapshot; outlets skip what they have."""
-        for group in _in_groups(self.journal.read_after(position)):
+        """Apply the entries after the snapshot; sinks skip lines that they have."""
+        for group in _batched(self.wal.read_after(position), _REPLAYED):
             steps = [(number, entries.decode(data)) for number, data in group]
             for _, entry in steps:
-                self._keys.learn(entry.keys)
-            self.worker.apply_again(steps)
+                self._keys.add(entry.keys)
+            self.worker.replay(steps)
+
+    # Start and stop
 
     def start(self) -> None:
-        """Begin to take records."""
+        """Start all threads."""
         self.worker.start()
-        self.door.start()
-        self.watch.start()
-        self._beat = threading.Thread(target=self._watch_clock, name="querycloak-beat", daemon=True)
-        self._beat.start()
+        self._committer.start()
+        self.monitor.start(self.worker)
+        self._timer = threading.Thread(target=self._run_timer, name="querycloak-timer", daemon=True)
+        self._timer.start()
         if self._source is not None:
             self._source.start(self._submit_read, self.worker.stream.read)
-        self.ready = True
+        self._running = True
 
-    def hasten(self) -> None:
-        """Begin to end: nobody waits any longer for what may take long."""
-        self.ready = False
-        self._stop.set()
+    def begin_stop(self) -> None:
+        """Refuse new work; requests stop waiting for results that can take long."""
+        self._running = False
+        self._ending.set()
 
     def stop(self) -> None:
-        """Take nothing more, apply what came, write a snapshot: the next start has nothing to do again."""
-        self.hasten()
-        self._beat.join()
+        """Apply everything that was accepted, write a snapshot, and close all files."""
+        self.begin_stop()
+        self._timer.join()
         if self._source is not None:
             self._source.stop()
-        self.door.shut()
-        self.watch.stop()
+        self._committer.stop()
+        self.monitor.stop()
         if self.worker.failure is None:
-            self._last_checkpoint()
+            self._final_checkpoint()
         self.worker.stop()
-        self.door.close()
+        self._committer.close()
         self.close()
 
-    def _last_checkpoint(self) -> None:
-        """Take a snapshot, unless an outlet is down: then the journal keeps what that lacks."""
-        saved = self.worker.ask(self._checkpoint)
+    def _final_checkpoint(self) -> None:
+        """Write a snapshot, unless a sink is down: then the write-ahead log keeps what it misses."""
+        saved = self.worker.run_on_worker(self._checkpoint)
         while True:
             try:
                 saved.result(timeout=_PATIENCE)
             except TimeoutError:
                 if self.worker.trouble:
-                    self.worker.hasten()
+                    self.worker.stop_retrying()
                 continue
             except QueryCloakError as error:
                 _log.warning("no snapshot at the end", extra={"code": error.code})
             return
 
     def close(self) -> None:
-        """Let go of all files."""
-        self.tally.store.close()
+        """Close all files and connections."""
+        self._profiles.store.close()
         self.worker.close()
         self._database.close()
-        self.journal.close()
+        self.wal.close()
 
-    # In
+    @property
+    def failure(self) -> QueryCloakError | None:
+        """Why the process must end; None if the service works."""
+        return self.worker.failure
 
-    def submit(self, parsed: Parsed, key: bytes = b"") -> Future[dict[str, Any]]:
-        """Make records durable; the answer comes when they are."""
-        self._check_backlog(len(parsed.records))
-        return self.door.submit(Request("records", parsed, key=key))
+    # Ingestion
 
-    def _check_backlog(self, more: int) -> None:
+    def submit_records(self, body: ParsedBody, key: bytes = b"") -> Future[dict[str, Any]]:
+        """Commit records; the answer is set when they are on disk."""
+        return self._submit(len(body.records), PendingRequest("records", body, key=key))
+
+    def submit_queries(self, body: ParsedBody, key: bytes = b"") -> Future[dict[str, Any]]:
+        """Commit UBI searches, which are held for their clicks."""
+        return self._submit(len(body.records), PendingRequest("queries", body, key=key))
+
+    def submit_events(self, clicks: pl.DataFrame, key: bytes = b"") -> Future[dict[str, Any]]:
+        """Commit clicks of searches that arrive before or after them."""
+        return self._submit(clicks.height, PendingRequest("events", frame=clicks, key=key))
+
+    def _submit_read(self, body: ParsedBody, read: Mapping[str, int]) -> Future[dict[str, Any]]:
+        """Commit records of a source together with the position after them."""
+        return self._submit(len(body.records), PendingRequest("records", body, facts={"read": dict(read)}))
+
+    def _submit(self, records: int, request: PendingRequest) -> Future[dict[str, Any]]:
         if self.worker.failure is not None:
-            raise Unavailable(self.failure())
-        if self.worker.queued + more > self.settings.backlog:
-            raise Busy(
-                "more records wait to be applied than the backlog allows", hint="try again in a few seconds"
-            )
+            raise Unavailable("the service has failed; its log has the reason")
+        if self.worker.counts_now()[1] + records > self.settings.backlog:
+            raise Busy("the backlog of records to be applied is full", hint="try again in a few seconds")
+        return self._committer.submit(request)
 
-    def retry_key(self, key: str, body: bytes) -> bytes:
-        """Give what an Idempotency-Key is known by."""
+    def idempotency_digest(self, key: str, body: bytes) -> bytes:
+        """Return the digest by which an Idempotency-Key with its body is stored."""
         return self._keys.digest(key, body)
 
-    def submit_searches(self, parsed: Parsed, key: bytes = b"") -> Future[dict[str, Any]]:
-        """Make searches durable that wait for their clicks."""
-        self._check_backlog(len(parsed.records))
-        return self.door.submit(Request("queries", parsed, key=key))
+    # State
 
-    def submit_clicks(self, clicks: pl.DataFrame, key: bytes = b"") -> Future[dict[str, Any]]:
-        """Make clicks durable that belong to searches sent before or after them."""
-        self._check_backlog(clicks.height)
-        return self.door.submit(Request("events", frame=clicks, key=key))
+    def state(self) -> ServiceState:
+        """Return the state of this moment."""
+        counts, queued = self.worker.counts_now()
+        return ServiceState(
+            counts=counts,
+            queued=queued,
+            health=self._health(),
+            methods=tuple(self.worker.stream.stages_in_force()),
+            source=_kind(self.settings.source),
+            sink=_kind(self.settings.sink),
+            running=self._running,
+            reproducible=self.setup.seed is not None,
+            started=self._started,
+            wal_bytes=self.wal.size(),
+            snapshot_age=max(0.0, time.time() - self._saved_at),
+        )
 
-    # Out
-
-    def status(self) -> dict[str, Any]:
-        """Count what came and what became of it; at rest, accepted = released + held + dropped."""
-        counts, queued = self.worker.moment()
-        return {
-            "accepted": counts.accepted + queued,
-            "released": counts.released,
-            "held": counts.held,
-            "dropped": counts.dropped,
-            "queued": queued,
-            "epoch": counts.epoch,
+    def _health(self) -> Health:
+        failure = self.worker.failure
+        reasons = {
+            state.FAILED: failure.message if failure is not None else "",
+            state.NOT_RUNNING: "" if self._running else "the service is starting or stopping",
+            state.WAL: self._committer.trouble,
+            state.SINK: self.worker.trouble,
+            state.SOURCE: self._source.health() if self._source is not None else "",
         }
+        return Health({code: text for code, text in reasons.items() if text})
 
     def profile(self, label: str) -> dict[str, int]:
-        """Give a label's counts by category, as of the last write."""
-        found = self.tally.store.counts_of(label)
+        """Return a label's counts by category, as of the last write."""
+        found = self._profiles.store.counts_of(label)
         if found is None:
             raise NotFound("nothing was released under this label")
         return found
 
-    def failure(self) -> str:
-        """Say why the service cannot go on, if so."""
-        error = self.worker.failure
-        return "" if error is None else f"applying records failed ({type(error).__name__}); see the log"
-
-    def trouble(self) -> str:
-        """Say why records are not taken or handed out right now, if so."""
-        if not self.ready:
-            return "the service is starting or stopping"
-        reading = self._source.health() if self._source is not None else ""
-        return self.failure() or self.door.trouble or self.worker.trouble or reading
-
-    # People's rights
+    # Rights of users, and epochs
 
     def erase(self, user: str) -> dict[str, int]:
-        """Forget a person; say how many of her records waited, and how many had left before."""
-        done = self._waited(self.door.submit(Request("erasure", facts={"user": user})))
-        self._waited(self.door.call(self.journal.start_new_segment))
-        self._waited(self._waited(self.worker.ask(self._checkpoint)))
-        return dict(done)
+        """Erase a user; return the number of held and of released records."""
+        result = self._result(self._committer.submit(PendingRequest("erasure", facts={"user": user})))
+        self.checkpoint()
+        return dict(result)
 
-    def _waited(self, future: Future[T]) -> T:
-        """Wait for something that an outlet may hold up; give up when it does, or when the service ends."""
+    def export(self, user: str) -> dict[str, Any]:
+        """Return the held records of a user, and the number of released ones."""
+        name = self._result(self._committer.call(lambda: self._committer.pseudonym(user)))
+        held, released = self._result(self.worker.run_on_worker(lambda: self.worker.stream.records_of(name)))
+        return {"held": held.to_dicts(), "released": released}
+
+    def rotate(self) -> dict[str, int]:
+        """Start a new epoch: release or drop held records; all users get new pseudonyms."""
+        result = self._result(self._committer.submit(PendingRequest("epoch")))
+        self.checkpoint()
+        return result | {"epoch": self.worker.counts_now()[0].epoch}
+
+    def checkpoint(self) -> None:
+        """Write a snapshot and delete all segments of the write-ahead log before it."""
+        self._result(self._committer.call(self.wal.start_new_segment))
+        self._result(self._result(self.worker.run_on_worker(self._checkpoint)))
+
+    def _result(self, future: Future[T]) -> T:
+        """Return a result that a sink can delay. Raise Unavailable if it does, or if the service stops."""
         while True:
             try:
                 return future.result(timeout=_PATIENCE)
             except TimeoutError:
-                if self.worker.trouble or self._stop.is_set():
+                if self.worker.trouble or self._ending.is_set():
                     raise Unavailable(
-                        "this is on disk and will be carried out, but not now", hint="ask again later"
+                        "the request is stored and will be carried out later", hint="repeat it later"
                     ) from None
 
-    def export(self, user: str) -> dict[str, Any]:
-        """Give what is held of a person, and how many records of hers have left."""
-        name = self._waited(self.door.call(lambda: self.door.pseudonym(user)))
-        held, left = self._waited(self.worker.ask(lambda: self.worker.stream.person(name)))
-        return {"held": held.to_dicts(), "released": left}
+    # Periodic work
 
-    def rotate(self) -> dict[str, int]:
-        """Start a new epoch: let go or drop what waits, new pseudonyms for everybody."""
-        done = self._waited(self.door.submit(Request("epoch")))
-        self._waited(self.door.call(self.journal.start_new_segment))
-        self._waited(self._waited(self.worker.ask(self._checkpoint)))
-        return done | {"epoch": self.worker.counts.epoch}
-
-    # What is due now and then
-
-    def _watch_clock(self) -> None:
-        while not self._stop.wait(_BEAT):
+    def _run_timer(self) -> None:
+        while not self._ending.wait(_PERIOD) and self.worker.failure is None:
             try:
-                self.beat()
+                self.run_periodic()
             except QueryCloakError as error:
-                _log.warning("what was due could not be done", extra={"code": error.code})
+                _log.warning("periodic work failed", extra={"code": error.code})
 
-    def beat(self) -> None:
-        """Take a snapshot or drop what has waited too long, if it is time."""
-        now, hold = time.monotonic(), self.settings.hold_seconds
+    def run_periodic(self) -> None:
+        """Start what is due: a snapshot, a write of profiles, a tick for records whose time is over."""
+        now = time.monotonic()
         if now - self._last_snapshot >= self.settings.snapshot_seconds:
-            self._snapshot_or_tidy()
             self._last_snapshot = now
-        if self.tally.due():
-            self.worker.ask(self.worker.flush).add_done_callback(_report)
-        waits = self.worker.stream.joiner.busy or (hold and self.worker.counts.held)
-        if waits and now - self._last_tick >= _TICK:
-            self.door.submit(Request("tick", facts={"retention": hold * 1_000_000}))
-            self._last_tick = now
+            self._snapshot_or_expire()
+        if self._profiles.due():
+            self._in_background(self.worker.flush_profiles)
+        if now - self._last_due_check >= _DUE_PERIOD:
+            self._last_due_check = now
+            self._in_background(self._tick_if_due)
 
-    def _snapshot_or_tidy(self) -> None:
-        """Take a snapshot if anything came; else only let go of released lines that are too old."""
-        if self.worker.counts.position > self._saved:
-            self.door.call(self.journal.start_new_segment)
-            self.worker.ask(self._checkpoint).add_done_callback(_report)
+    def _tick_if_due(self) -> None:
+        """Commit a tick if it would release or drop a record. Runs in the worker's thread."""
+        retention = self.settings.hold_seconds * 1_000_000
+        if self.worker.stream.is_due(time.time_ns() // 1000, retention):
+            self._committer.submit(PendingRequest("tick", facts={"retention": retention}))
+
+    def _snapshot_or_expire(self) -> None:
+        """Write a snapshot if an entry was applied since the last; else only delete old released lines."""
+        if self.worker.counts_now()[0].position > self._saved:
+            self._committer.call(self.wal.start_new_segment)
+            self._in_background(self._checkpoint)
         else:
-            self.worker.ask(lambda: self.released.forget(time.time())).add_done_callback(_report)
+            self._in_background(partial(self.released.forget, time.time()))
+
+    def _in_background(self, work: Any) -> None:
+        self.worker.run_on_worker(work).add_done_callback(_log_failure)
 
     def _checkpoint(self) -> Future[None]:
-        """Make outlets durable, save a snapshot, let the journal forget. In the worker's thread.
+        """Sync the sinks, write a snapshot, truncate the write-ahead log. Runs in the worker's thread.
 
-        The journal begins a new file before: so all that this snapshot holds lies in files that can go.
+        The log starts a new segment before, so that all segments with entries of the snapshot can be deleted.
         """
         self.worker.sync()
-        position = self.worker.counts.position
-        keys = self.door.call(self._keys.items).result()  # the door's thread alone may touch them
+        position = self.worker.counts_now()[0].position
+        keys = self._committer.call(self._keys.items).result()  # only that thread may use them
         self._stream_snapshots.save(position, self.worker.stream, keys)
-        self._saved, self.saved_at = position, time.time()
+        self._saved, self._saved_at = position, time.time()
         self.released.forget(time.time())
-        return self.door.call(lambda: self.journal.truncate(position))
+        return self._committer.call(lambda: self.wal.truncate(position))
 
 
-def _report(done: Future[Any]) -> None:
-    """Write down that something failed which nobody waits for; it is tried again when it is due."""
+def _kind(address: str) -> str:
+    """Return the kind of a source or sink; its address can hold a password."""
+    return address.partition(":")[0]
+
+
+def _log_failure(done: Future[Any]) -> None:
+    """Log a failure of background work; it is tried again when it is next due."""
     error = None if done.cancelled() else done.exception()
     if error is not None:
-        _log.warning("what was due could not be done", extra={"fault": type(error).__name__})
+        _log.warning("periodic work failed", extra={"fault": type(error).__name__})
 
 
-def _in_groups(frames: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+def _batched(frames: Iterator[tuple[int, bytes]], size: int) -> Iterator[list[tuple[int, bytes]]]:
     group: list[tuple[int, bytes]] = []
     for frame in frames:
         group.append(frame)
-        if len(group) == _AGAIN:
+        if len(group) >= size:
             yield group
             group = []
     if group:
         yield group
-
-
-__all__ = ["Entry", "Service"]

@@ -1,4 +1,4 @@
-"""How a service is set up: one declaration for the file, the environment, the command line and the docs."""
+"""Settings of a service: one declaration for file, environment, command line and documentation."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from querycloak.keys import others_can_read
 from querycloak.ledger import default_state
 from querycloak.settings import setting
 
-#: The beginning of environment variables that hold settings: `QUERYCLOAK_SERVE_PORT`.
+#: Prefix of environment variables: `QUERYCLOAK_SERVE_PORT`.
 PREFIX: Final = "QUERYCLOAK_SERVE_"
-#: Settings that a running service takes over on SIGHUP; it also reads token, certificate and key files again.
+#: Settings that SIGHUP reloads; it also reads token, certificate and key files again.
 RELOADABLE: Final = frozenset(
     {
         "backlog",
@@ -102,22 +102,24 @@ class ServiceSettings(declared.Settings):
 
     @property
     def folder(self) -> Path:
-        """Say where state lies."""
+        """The state folder."""
         return Path(self.state) if self.state else default_state() / "service"
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything a service needs to know: its own settings, and the methods with theirs."""
+    """Settings of the service and of its methods."""
 
     settings: ServiceSettings
     stages: list[Stage]
     seed: int | None = None
-    again: Callable[[], Setup] | None = field(default=None, compare=False, repr=False)  # reads all anew
+    again: Callable[[], Setup] | None = field(
+        default=None, compare=False, repr=False
+    )  # reads the configuration again
 
     @property
     def loopback(self) -> bool:
-        """Say whether only this machine can reach the service."""
+        """Whether only this machine can reach the service."""
         return self.settings.host in ("127.0.0.1", "::1", "localhost")
 
 
@@ -130,7 +132,7 @@ def setup(
     config: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Setup:
-    """Put a set-up together: flags win over the environment, which wins over the file."""
+    """Return the set-up: flags win over the environment, which wins over the file."""
     again = partial(setup, flags, methods, chosen, seed=seed, config=config, environment=environment)
     file = _read(config) if config is not None else {}
     named = _listed(file.pop("methods", []))
@@ -149,7 +151,7 @@ def _from(environment: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _check_passwords(flags: Mapping[str, str]) -> None:
-    """Refuse secrets where everybody on the machine can read them: in the list of processes."""
+    """Refuse a password on the command line, where every user of the machine can read it."""
     for name, text in flags.items():
         if _PASSWORD.search(text):
             raise UsageError(
@@ -163,18 +165,18 @@ def _read(path: Path) -> dict[str, Any]:
         text = path.read_text("utf-8")
         if _PASSWORD.search(text) and others_can_read(path):
             raise UsageError(
-                "others can read the configuration, and it holds a password",
+                "the configuration holds a password and is readable by other users",
                 hint="run `chmod 600` on it first",
             )
         return tomllib.loads(text)
     except OSError as error:
-        raise UsageError(f"the configuration cannot be read: {error.strerror}") from None
+        raise UsageError(f"cannot read the configuration: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise UsageError("the configuration is not TOML") from None
 
 
 def _listed(methods: Any) -> list[str]:
-    """Take the name of one method, or a list of them."""
+    """Return the names of methods; one name may be a plain text."""
     listed = [methods] if isinstance(methods, str) else methods
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise ParameterError('`methods` must be a list of names, like ["rules", "cohort"]')

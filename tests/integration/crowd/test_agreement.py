@@ -12,9 +12,9 @@ from querycloak.clients.crowd.state import SCHEMA
 from tests.support.crowd import LocalCrowd
 from tests.unit.clients.crowd.test_agreement import PAIRS, differ, simulated, vector
 
-pytestmark = [pytest.mark.sign, pytest.mark.slow]
+pytestmark = pytest.mark.sign
 QUERIES, AT_A_TIME = 2_400, 16
-MANNERS = {
+PROTOCOL = {
     "penalty": 0.0,
     "accept_within": 10.0,
     "answer_within": 20.0,
@@ -38,8 +38,8 @@ class Prepared(LocalCrowd):
 
 async def by_peers(folder):
     """Let everybody search in turn, and count who submitted whose queries."""
-    async with Prepared(folder, PAIRS, MANNERS) as crowd:
-        await crowd.whole()
+    async with Prepared(folder, PAIRS, PROTOCOL) as crowd:
+        await crowd.wait_connected()
         work = iter([(number % 8, f"{number % 8} {number}") for number in range(QUERIES)])
 
         async def searcher():

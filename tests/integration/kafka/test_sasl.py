@@ -15,7 +15,7 @@ from tests.integration.kafka.test_topics import log
 from tests.support.servers.kafka import LocalKafka
 from tests.support.servers.process import wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.service, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.service, pytest.mark.timeout(600)]
 USER, PASSWORD = "querycloak", "planted-password-7"
 LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -25,7 +25,7 @@ from tests.support.logs import made_up
 from tests.support.servers.process import wait_until
 from tests.support.service_process import LiveService
 
-pytestmark = [pytest.mark.kafka, pytest.mark.service, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.kafka, pytest.mark.service, pytest.mark.timeout(1800)]
 COHORT = ("-m", "cohort", "-s", "k=3")
 CALM = ("--seed", "1", "-o", "classify=false", "-o", "snapshot_seconds=0.3")
 PARTITIONS = 3

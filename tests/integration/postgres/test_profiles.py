@@ -20,7 +20,6 @@ from querycloak.service.sinks.profiles import open_store
 from tests.support.servers.postgres import LocalPostgres
 from tests.unit.service.sinks.profile_store import changes, follow, made_up, model_of
 
-pytestmark = pytest.mark.postgres
 NAMES = tuple(f"p{number}" for number in range(40))
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.service.test_crash import lines
 from tests.support.service_process import LiveService
 
-pytestmark = [pytest.mark.service, pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 def counted(service):

@@ -21,7 +21,7 @@ pytest.importorskip("fastapi")
 
 from querycloak import errors  # noqa: E402
 from querycloak.client import Client  # noqa: E402
-from querycloak.service.web.tokens import add_token  # noqa: E402
+from querycloak.service.web.auth import add_token  # noqa: E402
 from tests.support.ports import free_ports  # noqa: E402
 from tests.support.service_process import LiveService  # noqa: E402
 

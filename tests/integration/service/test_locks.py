@@ -25,7 +25,7 @@ pytest.importorskip("fastapi")
 from querycloak import errors  # noqa: E402
 from querycloak.cli.serve import command  # noqa: E402
 from querycloak.client import Client  # noqa: E402
-from querycloak.service.web.tokens import add_token  # noqa: E402
+from querycloak.service.web.auth import add_token  # noqa: E402
 from tests.support.service_process import LiveService  # noqa: E402
 
 FLAGS = ("--seed", "1", "-s", "k=3")

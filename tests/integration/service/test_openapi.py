@@ -19,8 +19,7 @@ from schemathesis import GenerationMode  # noqa: E402
 from querycloak.service.service import Service  # noqa: E402
 from querycloak.service.settings import setup  # noqa: E402
 from querycloak.service.web.app import make_app  # noqa: E402
-from querycloak.service.web.guard import Guard  # noqa: E402
-from querycloak.service.web.tokens import Tokens, add_token  # noqa: E402
+from querycloak.service.web.auth import Tokens, add_token  # noqa: E402
 
 #: Rows that are wrong are counted, not refused: so a body that is not as described can be accepted.
 FEW = settings(
@@ -43,8 +42,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, str]
     service = Service(setup(flags, ["cohort"], {"k": "3"}, seed=1, environment={}))
     service.open()
     service.start()
-    yield make_app(service, Guard(Tokens(Path(folder / "tokens")))), token
-    assert service.failure() == ""
+    yield make_app(service, Tokens(Path(folder / "tokens"))), token
+    assert service.failure is None
     service.stop()
 
 

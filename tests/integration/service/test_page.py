@@ -13,14 +13,15 @@ import pytest
 pytestmark = pytest.mark.service
 pytest.importorskip("fastapi")
 
-from fastapi import FastAPI  # noqa: E402
 from fastapi.testclient import TestClient  # noqa: E402
 
-from querycloak.service.web import faults, page  # noqa: E402
+from querycloak.service.web.app import make_app, page_files  # noqa: E402
+from querycloak.service.web.auth import Tokens  # noqa: E402
 from tests.integration.service.pages import SCREENSHOTS, TOO_PALE, canned, made_up, opened, overview  # noqa: E402
 from tests.support.ports import free_ports  # noqa: E402
 from tests.support.servers.process import wait_until  # noqa: E402
 from tests.support.service_process import LiveService  # noqa: E402
+from tests.unit.service.running import running  # noqa: E402
 
 browsing = pytest.mark.browser
 WIDE, PHONE = {"width": 1360, "height": 900}, {"width": 360, "height": 740}
@@ -59,17 +60,16 @@ def live(tab):
 # What is served
 
 
-@pytest.fixture
-def client():
-    app = FastAPI()
-    faults.install(app)
-    page.install(app)
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("state"), options={"classify": "no"}) as service:
+        app = make_app(service, Tokens(None))
 
-    @app.get("/fault")
-    def fault():
-        raise ValueError
+        @app.get("/fault")
+        def fault():
+            raise ValueError
 
-    return TestClient(app, raise_server_exceptions=False)
+        yield TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
 
 
 @pytest.mark.parametrize("path", ["/", "/static/page.js", "/static/nothing", "/nowhere", "/fault"])
@@ -87,7 +87,7 @@ def test_every_answer_has_the_security_headers(client, path):
 
 
 def test_with_tls_browsers_are_told_to_stay_with_it(client):
-    found = TestClient(client.app, base_url="https://testserver").get("/").headers
+    found = TestClient(client.app, base_url="https://127.0.0.1").get("/").headers
     assert found["strict-transport-security"].startswith("max-age=")
 
 
@@ -105,7 +105,7 @@ def test_only_parts_of_the_page_are_served(client, name):
 
 
 def test_the_page_has_no_script_or_style_inside_and_names_no_other_host():
-    parts = {name: part.body.decode() for name, part in page._shipped().items()}
+    parts = {name: part.body.decode() for name, part in page_files().items()}
     assert "style.css" in parts
     assert (
         re.findall(r"<script(?![^>]* src=)|<style|\son\w+=|\sstyle=|javascript:", parts["index.html"]) == []

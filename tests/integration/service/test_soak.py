@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from benchmarks.service_soak import soak
 
-pytestmark = [pytest.mark.service, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
 
 
 def test_memory_and_queue_stay_flat():

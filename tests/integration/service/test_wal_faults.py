@@ -77,7 +77,6 @@ def run_and_kill(folder: Path, seed: int, seconds: float) -> int:
     return int(lines[-1]) if lines else int(first.split()[1])
 
 
-@pytest.mark.slow
 def test_killed_at_any_instant_it_holds_all_that_was_acknowledged(tmp_path):
     draw = random.Random(9)
     total = 0

@@ -125,13 +125,13 @@ class Cluster:
             process.wait()
 
 
-def _runs_python(group: int) -> bool:
-    """Whether a process of this group is a Python worker of Spark."""
+def _runs_python(session: int) -> bool:
+    """Whether a process of this session is a Python worker of Spark (in a process group of its own)."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             fields = (entry / "stat").read_text("ascii", "replace").rpartition(")")[2].split()
-            if int(fields[2]) == group and b"pyspark" in (entry / "cmdline").read_bytes():
-                return b"daemon" in (entry / "cmdline").read_bytes()
+            if int(fields[3]) == session and b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                return True
         except OSError:  # it has ended meanwhile
             continue
     return False

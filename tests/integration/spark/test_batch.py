@@ -23,8 +23,6 @@ from querycloak.registry import METHODS
 from querycloak.spark import batch, time_slices
 from tests.support import logs
 
-pytestmark = pytest.mark.spark
-
 
 def by_key() -> list[tuple[str, dict[str, object]]]:
     """All examples of all methods that can be split by a key, but for those that draw noise of their own."""

@@ -7,12 +7,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark")
-
 from querycloak.errors import DataError, Refused
 from querycloak.spark.checkpoint import Folder, check_note, check_settled, check_sink, make_private
-
-pytestmark = pytest.mark.spark
 
 
 def mode(folder: Path) -> int:

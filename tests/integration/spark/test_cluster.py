@@ -9,15 +9,13 @@ import sys
 import polars as pl
 import pytest
 
-pytest.importorskip("pyspark")
-
 import querycloak as qc
 from tests.integration.spark import stream_child
 from tests.integration.spark.cluster import LIMIT, Cluster
 from tests.integration.spark.streams import Child, expected, made_up, same, write_pieces
 from tests.support import logs
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.timeout(1800)
 
 
 def test_a_file_is_byte_equal_after_the_death_of_a_worker(tmp_path):

@@ -26,7 +26,6 @@ from querycloak.testing import conformance
 from querycloak.testing.harness import Harness
 from tests.integration.spark.streams import made_up
 
-pytestmark = pytest.mark.spark
 METHOD_SETTINGS = {
     "swap": {"k": "2"},
     "cohort": {"k": "2", "shards": "1"},

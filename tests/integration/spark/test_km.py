@@ -23,8 +23,6 @@ from querycloak.spark.side_outputs import combine
 from querycloak.spark.stage_worker import ORDER, TRUTH
 from querycloak.text.normalise import words as split_words
 
-pytestmark = pytest.mark.spark
-
 KEY = bytes(range(32))
 START = datetime(2006, 3, 1, 22, tzinfo=UTC)
 SCHEMA: Any = {

@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-
-pytest.importorskip("pyspark")
-
 from pyspark.sql import Row
 
 from querycloak.dictionary import Dictionaries
@@ -27,8 +24,6 @@ from querycloak.spark.stage_worker import StreamWorker
 from querycloak.spark.state_store import Lanes
 from querycloak.spark.streaming import plan_of
 from tests.integration.spark.streams import SEED, cuts, expected, made_up, same
-
-pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")

@@ -5,16 +5,11 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from tests.support.logs import made_up
-
-pytest.importorskip("pyspark")
-
 import querycloak as qc
 from querycloak.errors import DataError, UnknownName
 from querycloak.spark.classify import classify
 from tests.integration.spark.streams import collected, source, write_pieces
-
-pytestmark = pytest.mark.spark
+from tests.support.logs import made_up
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,6 @@ import time
 import polars as pl
 import pytest
 
-pytest.importorskip("pyspark")
-
 import querycloak as qc
 from querycloak.errors import DataError, Refused, UsageError
 from querycloak.spark.finishing import finish_stream, stream_counts
@@ -27,7 +25,6 @@ from tests.integration.spark.streams import (
     write_pieces,
 )
 
-pytestmark = pytest.mark.spark
 NOW = {"availableNow": True}
 
 

@@ -15,9 +15,10 @@ from querycloak.attacks import run
 from querycloak.attacks.auxiliary import Histories
 from querycloak.attacks.case import Case
 from querycloak.attacks.link_overlap import drawn
-from querycloak.attacks.wording import in_terms, terms_of
+from querycloak.attacks.wording import in_terms
 from querycloak.errors import NotApplicable
 from querycloak.kernels.overlap import closest, pieces
+from querycloak.text.normalise import words
 from tests.reference import naive_overlap
 from tests.reference.plain_measures import terms
 from tests.unit.attacks.made import SWAP, guess, made, table
@@ -190,13 +191,13 @@ def test_a_label_that_was_swapped_is_not_right_for_who_wrote_under_it(labels, tr
 
 @given(query=st.text(st.characters(exclude_categories=["Cn", "Cs"]), max_size=20))
 def test_terms_are_split_as_the_measures_split_them(query):
-    assert terms_of(pl.Series([query]))[0].to_list() == terms(query)
+    assert words(pl.Series([query]))[0].to_list() == terms(query)
 
 
 def test_every_character_is_split_as_the_measures_split_it():
     assigned = (chr(n) for n in range(sys.maxunicode) if unicodedata.category(chr(n)) not in ("Cn", "Cs"))
     queries = [f"a{one}B" for one in assigned]
-    assert terms_of(pl.Series(queries)).to_list() == [terms(query) for query in queries]
+    assert words(pl.Series(queries)).to_list() == [terms(query) for query in queries]
 
 
 def test_terms_keep_their_repetitions():

@@ -110,8 +110,8 @@ def test_without_the_extra_it_is_named(monkeypatch):
 def test_one_record_a_message():
     found = parse_messages([Message(record("u", "a")), Message(record("v", "b"), 1, 1001)])
     assert [one.user for one in found.records] == ["u", "v"]
-    assert found.parts.tolist() == [0, 1]
-    assert found.stamps.tolist() == [1_000_000, 1_001_000]
+    assert found.message_index.tolist() == [0, 1]
+    assert found.arrival_times.tolist() == [1_000_000, 1_001_000]
 
 
 def test_several_records_in_a_message_and_bad_ones_between():
@@ -120,5 +120,5 @@ def test_several_records_in_a_message_and_bad_ones_between():
     some = [Message(listed), Message(None), Message(lines), Message(b"[1]")]
     found = parse_messages(some)
     assert [one.query for one in found.records] == ["a", "b", "c", "d"]
-    assert found.parts.tolist() == [0, 0, 2, 2]
+    assert found.message_index.tolist() == [0, 0, 2, 2]
     assert {reason: rows.size for reason, rows in found.bad.items()} == {"not JSON": 3}

@@ -21,11 +21,13 @@ from querycloak.errors import (  # noqa: E402
     Gone,
     JournalFull,
     NotFound,
+    QueryCloakError,
     Refused,
     Unavailable,
     UsageError,
 )
-from querycloak.service.intake import cleaned, parse  # noqa: E402
+from querycloak.service import service as service_module  # noqa: E402
+from querycloak.service.ingest.parse import parse, to_columns  # noqa: E402
 from querycloak.service.service import Service  # noqa: E402
 from querycloak.service.settings import setup  # noqa: E402
 
@@ -50,16 +52,16 @@ def service(folder, chosen=CHOSEN, methods=("cohort",), **options):
 
 
 def settle(one):
-    while one.worker.queued and one.worker.failure is None:
+    while one.state().queued and one.worker.failure is None:
         time.sleep(0.005)
     assert one.worker.failure is None
-    one.worker.ask(lambda: None).result()
+    one.worker.run_on_worker(lambda: None).result()
 
 
 def send(one, lines, key=""):
     body = b"".join(lines)
-    known = one.retry_key(key, body) if key else b""
-    return one.submit(parse(body, lines=True), known).result()
+    known = one.idempotency_digest(key, body) if key else b""
+    return one.submit_records(parse(body, lines=True), known).result()
 
 
 def test_what_was_acknowledged_is_there_after_a_crash(tmp_path):
@@ -69,7 +71,7 @@ def test_what_was_acknowledged_is_there_after_a_crash(tmp_path):
     shutil.copytree(tmp_path / "a", tmp_path / "b")  # what a crash at this moment would leave
     settle(one)
     two = service(tmp_path / "b")
-    assert two.status() == one.status()
+    assert two.state().status() == one.state().status()
     assert two.released.read(0, 10_000) == one.released.read(0, 10_000)
     for each in (one, two):
         send(each, LINES[200:400])
@@ -84,9 +86,9 @@ def test_after_an_orderly_stop_nothing_is_to_be_done_again(tmp_path):
     send(one, LINES[:100])
     one.stop()
     two = service(tmp_path)
-    assert two.status()["accepted"] == 100
-    assert list(two.journal.read_after(two.journal.last_number)) == []
-    assert two.journal.size() < 1000
+    assert two.state().status()["accepted"] == 100
+    assert list(two.wal.read_after(two.wal.last_number)) == []
+    assert two.wal.size() < 1000
     two.stop()
 
 
@@ -100,17 +102,19 @@ def test_a_retry_with_the_same_key_changes_nothing_even_after_a_restart(tmp_path
     one.stop()
     two = service(tmp_path)
     assert send(two, LINES[:10], key="a")["repeated"]
-    assert two.status()["accepted"] == 10
+    assert two.state().status()["accepted"] == 10
     two.stop()
 
 
 def test_two_equal_requests_in_one_group_are_one(tmp_path):
     one = service(tmp_path)
     body = b"".join(LINES[:10])
-    waiting = [one.submit(parse(body, lines=True), one.retry_key("k", body)) for _ in range(5)]
+    waiting = [
+        one.submit_records(parse(body, lines=True), one.idempotency_digest("k", body)) for _ in range(5)
+    ]
     answers = [future.result() for future in waiting]
     assert sum(not answer.get("repeated") for answer in answers) == 1
-    assert one.status()["accepted"] == 10
+    assert one.state().status()["accepted"] == 10
     one.stop()
 
 
@@ -120,30 +124,30 @@ def test_bad_lines_are_counted_by_reason_and_row(tmp_path):
     answer = send(one, lines)
     assert answer == {"accepted": 2, "skipped": {"not JSON": [2], "no query": [3], "unreadable time": [4]}}
     settle(one)
-    assert one.status()["accepted"] == 2
+    assert one.state().status()["accepted"] == 2
     one.stop()
 
 
 def test_rows_of_one_search_get_one_label(tmp_path):
     rows = [{"user": "u", "query": "q", "time": 1e9, "rank": n} for n in range(3)]
     rows += [{"user": "v", "query": "q", "time": 1e9}]
-    found = cleaned([parse(json.dumps(rows).encode(), lines=False)], 0).frame
-    assert found["back"].to_list() == [0, 1, 2, 0]
-    apart = cleaned([parse(json.dumps(row).encode(), lines=False) for row in rows], 0).frame
-    assert apart["back"].to_list() == [0, 0, 0, 0]
+    found = to_columns([parse(json.dumps(rows).encode(), lines=False)], 0).frame
+    assert found["rows_since_head"].to_list() == [0, 1, 2, 0]
+    apart = to_columns([parse(json.dumps(row).encode(), lines=False) for row in rows], 0).frame
+    assert apart["rows_since_head"].to_list() == [0, 0, 0, 0]
 
 
 def test_a_full_disk_refuses_and_recovers(tmp_path, monkeypatch):
     one = service(tmp_path)
     send(one, LINES[:10])
-    real = one.journal.append
-    monkeypatch.setattr(one.journal, "append", _full)
+    real = one.wal.append
+    monkeypatch.setattr(one.wal, "append", _full)
     with pytest.raises(JournalFull):
         send(one, LINES[10:20])
-    monkeypatch.setattr(one.journal, "append", real)
+    monkeypatch.setattr(one.wal, "append", real)
     send(one, LINES[20:30])
     settle(one)
-    assert one.status()["accepted"] == 20
+    assert one.state().status()["accepted"] == 20
     one.stop()
 
 
@@ -170,10 +174,13 @@ def test_other_settings_on_the_same_state_are_refused(tmp_path):
 def test_a_clock_that_is_set_back_stands_still(tmp_path):
     one = service(tmp_path)
     times = iter([5_000, 1_000, 6_000])
-    one.door._at, one.door._clock = 0, lambda: next(times)
+    one._committer._at, one._committer._clock = 0, lambda: next(times)
     seen = []
-    hand_on = one.door._hand_on
-    one.door._hand_on = lambda number, entry, answer: (seen.append(entry.at), hand_on(number, entry, answer))
+    enqueue = one._committer._enqueue
+    one._committer._enqueue = lambda number, entry, result: (
+        seen.append(entry.at),
+        enqueue(number, entry, result),
+    )
     for n in range(3):
         send(one, LINES[n : n + 1])
     assert seen == [5_000, 5_000, 6_000]
@@ -200,10 +207,10 @@ def test_an_erased_person_is_gone_from_all_files(tmp_path):
     assert ([row["query"] for row in held["held"]], held["released"]) == (["zq planted zq"], 0)
     assert one.erase("u-1") == {"held": 1, "released": 0, "dropped": 1}
     assert one.export("u-1") == {"held": [], "released": 0}
-    one.door.call(lambda: None).result()
+    one._committer.call(lambda: None).result()
     left = [path.name for path in tmp_path.rglob("*") if path.is_file() and b"planted" in path.read_bytes()]
     assert left == []
-    status = one.status()
+    status = one.state().status()
     assert status["accepted"] == status["released"] + status["held"] + status["dropped"] == 51
     one.stop()
 
@@ -226,7 +233,7 @@ def test_a_new_epoch_gives_everybody_another_pseudonym(tmp_path):
     two = service(tmp_path)
     send(two, LINES[:100])
     settle(two)
-    assert two.status()["epoch"] == 1
+    assert two.state().status()["epoch"] == 1
     two.stop()
 
 
@@ -235,9 +242,9 @@ def test_records_that_wait_too_long_are_dropped(tmp_path):
     send(one, LINES[:10])
     settle(one)
     deadline = time.monotonic() + 20
-    while one.status()["held"] and time.monotonic() < deadline:
+    while one.state().status()["held"] and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert one.status() | {"queued": 0} == {
+    assert one.state().status() | {"queued": 0} == {
         "accepted": 10, "released": 0, "held": 0, "dropped": 10, "queued": 0, "epoch": 0,
     }  # fmt: skip
     one.stop()
@@ -251,7 +258,7 @@ def test_with_a_key_nothing_that_waits_can_be_read_on_disk(tmp_path):
     one = service(tmp_path / "state", **options)
     send(one, [json.dumps({"user": "u", "query": "zq planted zq"}).encode() + b"\n", *LINES[:50]])
     settle(one)
-    one.worker.ask(one._checkpoint).result()
+    one.checkpoint()
     send(one, [json.dumps({"user": "u", "query": "zq planted too"}).encode() + b"\n"])
     files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
     assert [path.name for path in files if b"planted" in path.read_bytes()] == []
@@ -267,7 +274,7 @@ def test_a_reader_who_is_too_slow_is_told_so(tmp_path):
     for start in range(0, len(LINES) * 30, 500):
         send(one, [LINES[n % len(LINES)] for n in range(start, start + 500)])
     settle(one)
-    one.worker.ask(one._checkpoint).result()
+    one.checkpoint()
     assert one.released.first > 1
     with pytest.raises(Gone):
         one.released.read(0, 10)
@@ -277,13 +284,13 @@ def test_a_reader_who_is_too_slow_is_told_so(tmp_path):
 
 def test_a_sender_who_hangs_up_harms_no_other(tmp_path):
     one = service(tmp_path)
-    hold = one.door.call(lambda: time.sleep(0.3))
-    gone, stays = (one.submit(parse(line, lines=True)) for line in LINES[:2])
+    hold = one._committer.call(lambda: time.sleep(0.3))
+    gone, stays = (one.submit_records(parse(line, lines=True)) for line in LINES[:2])
     assert gone.cancel()
     assert stays.result()["accepted"] == 1
     hold.result()
     settle(one)
-    assert one.status()["accepted"] == 1
+    assert one.state().status()["accepted"] == 1
     one.stop()
 
 
@@ -299,10 +306,10 @@ def test_what_a_method_refuses_changes_nothing_and_kills_nobody(tmp_path, monkey
         one.erase("u")
     send(one, LINES[20:30])
     settle(one)
-    assert one.status()["accepted"] == 30
+    assert one.state().status()["accepted"] == 30
     one.stop()
     two = service(tmp_path)  # the refused entry is in no journal any more, or does nothing again
-    assert two.status()["accepted"] == 30
+    assert two.state().status()["accepted"] == 30
     two.stop()
 
 
@@ -359,7 +366,7 @@ def test_a_stop_while_a_snapshot_is_taken_does_not_hang(tmp_path):
         go_on.wait(30)
         return one._checkpoint()
 
-    one.worker.ask(slow)
+    one.worker.run_on_worker(slow)
     begun.wait(30)
     ending = threading.Thread(target=one.stop)
     ending.start()
@@ -383,7 +390,7 @@ def test_an_erasure_waits_for_no_outlet_that_is_down(tmp_path, monkeypatch):
     assert not ending.is_alive()
     two = service(tmp_path)
     settle(two)
-    assert two.status()["accepted"] == 100
+    assert two.state().status()["accepted"] == 100
     two.stop()
 
 
@@ -396,11 +403,11 @@ def test_the_profile_of_an_erased_label_goes_even_if_a_crash_comes_between(tmp_p
     send(one, LINES)
     settle(one)
     user = json.loads(LINES[0])["user"]
-    name = one.door.call(lambda: one.door.pseudonym(user)).result()
-    one.worker.ask(one.tally.flush).result()
+    name = one._committer.call(lambda: one._committer.pseudonym(user)).result()
+    one.worker.run_on_worker(one._profiles.flush).result()
     assert one.profile(name)
-    monkeypatch.setattr(one.tally, "delete", _crash)
-    with pytest.raises(RuntimeError):
+    monkeypatch.setattr(one._profiles, "delete", _crash)
+    with pytest.raises(QueryCloakError, match="RuntimeError"):
         one.erase(user)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     two = service(tmp_path / "b")
@@ -436,23 +443,76 @@ def test_an_erasure_under_load_leaves_nothing_in_the_journal(tmp_path):
     one.stop()
 
 
-def test_a_failure_is_logged_answered_and_shown(tmp_path, monkeypatch, caplog):
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RuntimeError("planted text"), "applying records failed: RuntimeError in test_service.py, line"),
+        (DataError("the sink file is missing"), "the sink file is missing"),
+    ],
+)
+def test_a_failure_is_logged_with_its_reason_and_ends_the_service(
+    tmp_path, monkeypatch, caplog, error, reason
+):
     one = service(tmp_path)
     send(one, LINES[:10])
     settle(one)
-    monkeypatch.setattr(one.worker.stream, "apply", _crash)
-    with pytest.raises(RuntimeError):
+
+    def fail(entries):
+        raise error
+
+    monkeypatch.setattr(one.worker.stream, "apply", fail)
+    with pytest.raises(QueryCloakError, match=reason):
         one.erase("u")
-    assert "RuntimeError" in one.trouble()
+    assert one.failure is not None
+    assert one.state().health.failed
     with pytest.raises(Unavailable):
         send(one, LINES[10:20])
-    assert [record.message for record in caplog.records if record.levelname == "CRITICAL"]
+    (logged,) = [record for record in caplog.records if record.levelname == "CRITICAL"]
+    assert logged.trouble.startswith(reason)
+    assert "planted" not in logged.trouble
+    one.stop()
+
+
+def test_an_idle_service_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(service_module, "_DUE_PERIOD", 0.0)
+    one = service(tmp_path, chosen={"k": "40"}, hold_seconds="1000", snapshot_seconds="0.05")
+    send(one, LINES[:10])
+    settle(one)
+    assert one.state().counts.held == 10
+    one.checkpoint()
+    position, saved = one.wal.last_number, one.state().snapshot_age
+    for _ in range(20):
+        time.sleep(0.05)
+        one.run_periodic()
+        settle(one)
+    one._committer.call(lambda: None).result()
+    assert one.wal.last_number == position
+    assert one.state().snapshot_age > saved + 0.9, "no other snapshot was written"
+    one.stop()
+
+
+def test_no_profile_survives_the_erasure_of_a_user_who_returned_before_the_epoch(tmp_path):
+    """The user's labels: one before the first erasure, one after it, one in the next epoch."""
+    one = service(tmp_path, methods=("rules",), chosen={})
+    labels = []
+    for step in (lambda: one.erase("u"), one.rotate, lambda: None):
+        send(one, [b'{"user": "u", "query": "rain", "category": "News/Weather"}\n'])
+        settle(one)
+        labels.append(json.loads(one.released.read(one.released.last - 1, 1))["user"])
+        one.worker.run_on_worker(one._profiles.flush).result()
+        assert one.profile(labels[-1])
+        step()
+    assert len(set(labels)) == 3
+    one.erase("u")
+    for label in labels:
+        with pytest.raises(NotFound):
+            one.profile(label)
     one.stop()
 
 
 @pytest.mark.parametrize("options", [{"source": "bogus:x"}, {"sink": "bogus:x"}])
 def test_an_unknown_source_or_sink_is_refused_before_anything_starts(tmp_path, options):
-    with pytest.raises(UsageError, match="there is no such"):
+    with pytest.raises(UsageError, match="unknown s"):
         service(tmp_path, **options)
 
 

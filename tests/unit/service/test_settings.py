@@ -73,7 +73,7 @@ def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str) -> Non
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="cannot read"):
         setup({}, [], {}, config=tmp_path / "none.toml", environment={})
 
 
@@ -112,7 +112,7 @@ def test_a_file_with_a_password_is_for_its_owner_only(tmp_path: Path) -> None:
     config = tmp_path / "serve.toml"
     config.write_text('profiles = "postgresql://me:planted@host/db"', "utf-8")
     config.chmod(0o640)
-    with pytest.raises(UsageError, match="others can read"):
+    with pytest.raises(UsageError, match="readable by other users"):
         setup({}, [], {}, config=config, environment={})
 
 

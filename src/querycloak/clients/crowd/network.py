@@ -1,4 +1,4 @@
-"""Who is whose friend: networks with as few hubs as social ones have, or an edge list of one's own."""
+"""Friendship networks: random ones with a power law of degrees, or an edge list."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from numba import njit
 from querycloak.errors import DataError, ParameterError
 
 Ints = npt.NDArray[np.int32]
-#: Users that a simulation can have: ten million take two gigabytes.
-MOST_USERS: Final = 100_000_000
+#: Largest number of users of a simulation: ten million take two gigabytes.
+MAX_USERS: Final = 100_000_000
 
 
 @dataclass(frozen=True)
 class Network:
-    """Friends of everybody: those of user u are `friend[start[u]:start[u + 1]]`, in ascending order.
+    """Friends of each user: those of user u are `friend[start[u]:start[u + 1]]`, in ascending order.
 
-    `back[i]` is the place at which the friend of place i has u among her own friends.
+    `back[i]` is the place of u among the friends of the friend at place i.
     """
 
     start: npt.NDArray[np.int64]
@@ -29,48 +29,48 @@ class Network:
 
     @property
     def users(self) -> int:
-        """How many there are."""
+        """Number of users."""
         return self.start.size - 1
 
     @property
     def friends(self) -> npt.NDArray[np.int64]:
-        """How many friends each one has."""
+        """Number of friends of each user."""
         return np.diff(self.start)
 
 
 def power_law(users: int, seed: int, exponent: float = 1.5, most: int = 10) -> Network:
-    """Make up a network in which so many have 1, 2, … friends as a power law says.
+    """Draw a network whose numbers of friends follow a power law from 1 to `most`.
 
-    Everybody draws how many ends of friendships she has, and ends are joined by chance. Friendships with
-    oneself and those that are there already are left out, so that some have fewer friends than they drew;
-    who would have none is joined to somebody.
+    Each user draws a number of stubs, and stubs are joined at random. Loops and repeated friendships are
+    left out, so that some users have fewer friends than they drew; a user without friends is joined to
+    another one.
     """
-    if not 2 <= users <= MOST_USERS:
-        raise ParameterError(f"a crowd needs 2 to {MOST_USERS:,} users")
+    if not 2 <= users <= MAX_USERS:
+        raise ParameterError(f"a crowd needs 2 to {MAX_USERS:,} users")
     if not 0 <= exponent <= 100:  # a nan is neither
         raise ParameterError("the exponent must be between 0 and 100")
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     share = np.arange(1, most + 1, dtype=np.float64) ** -exponent
-    ends = np.searchsorted(np.cumsum(share / share.sum()), chance.random(users, np.float32), side="right") + 1
+    ends = np.searchsorted(np.cumsum(share / share.sum()), rng.random(users, np.float32), side="right") + 1
     ends = np.minimum(ends, most).astype(np.int16)
     owner = np.repeat(np.arange(users, dtype=np.int32), ends)
-    chance.shuffle(owner)
+    rng.shuffle(owner)
     half = owner.size // 2
-    return _joined(users, owner[:half], owner[half : 2 * half], chance)
+    return _joined(users, owner[:half], owner[half : 2 * half], rng)
 
 
-def _joined(users: int, one: Ints, other: Ints, chance: np.random.Generator) -> Network:
+def _joined(users: int, one: Ints, other: Ints, rng: np.random.Generator) -> Network:
     found = friendships(users, one, other)
     alone = np.flatnonzero(found.friends == 0).astype(np.int32)
     if not alone.size:
         return found
-    # the next user stands for anybody: numbers say nothing about who somebody is
-    anybody = ((alone + 1 + chance.integers(users - 1, size=alone.size)) % users).astype(np.int32)
+    # numbers of users carry no meaning, so a random offset is a random user
+    anybody = ((alone + 1 + rng.integers(users - 1, size=alone.size)) % users).astype(np.int32)
     return friendships(users, np.concatenate([one, alone]), np.concatenate([other, anybody]))
 
 
 def friendships(users: int, one: Ints, other: Ints) -> Network:
-    """Put friendships in order, each once and for both; nobody is her own friend."""
+    """Return the network of these pairs, each once and in both directions, without loops."""
     start, friend = _ordered(users, one, other)
     start, friend = _without_repetitions(start, friend)
     return Network(start, friend, _backs(start, friend))
@@ -78,7 +78,7 @@ def friendships(users: int, one: Ints, other: Ints) -> Network:
 
 @njit(cache=True, nogil=True)
 def _ordered(users, one, other):  # type: ignore[no-untyped-def]
-    """Sort by counting, then put each one's few friends in ascending order."""
+    """Sort by counting, then sort the friends of each user."""
     start = np.zeros(users + 1, np.int64)
     for i in range(one.size):
         if one[i] != other[i]:
@@ -114,7 +114,7 @@ def _without_repetitions(start, friend):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _backs(start, friend):  # type: ignore[no-untyped-def]
-    """Say where each friend has one among hers: all lists are ascending, so everybody comes in turn."""
+    """Return the place of each user among the friends of its friends; all lists are ascending."""
     back, at = np.empty(friend.size, np.int32), np.zeros(start.size - 1, np.int32)
     for u in range(start.size - 1):
         for i in range(start[u], start[u + 1]):
@@ -125,7 +125,10 @@ def _backs(start, friend):  # type: ignore[no-untyped-def]
 
 
 def read_edges(path: Any) -> tuple[Network, list[str]]:
-    """Read friendships, one a line: two names, white space or a comma between; `#` begins a remark."""
+    """Read friendships and the names of users: two names per line, separated by white space or a comma.
+
+    `#` begins a comment.
+    """
     one, other, names = list[int](), list[int](), dict[str, int]()
     try:
         with open(path, encoding="utf-8") as file:

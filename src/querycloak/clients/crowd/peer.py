@@ -1,373 +1,366 @@
-"""A real member of the crowd: carries out over TLS what `member` decides, and tells it what happens."""
+"""A peer: drives a `Member` over TLS connections, with timers, a search engine and stored state."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import random
 import secrets
 import signal
 import ssl
 from collections import Counter
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from typing import Any, Final
 
-from querycloak.clients.crowd import wire
+from querycloak import json_log
+from querycloak.clients.crowd import messages
 from querycloak.clients.crowd.config import FEW_FRIENDS, Config
-from querycloak.clients.crowd.doings import (
-    Accept,
-    Ask,
-    Deliver,
-    Doing,
-    Found,
-    Refuse,
-    Return,
-    Said,
-    Submit,
-)
-from querycloak.clients.crowd.endpoint import Endpoint, check_loopback
-from querycloak.clients.crowd.engine import Engine
-from querycloak.clients.crowd.entrance import Entrance
-from querycloak.clients.crowd.exposure import Exposure
-from querycloak.clients.crowd.identity import context, fingerprint
-from querycloak.clients.crowd.journal import tell
-from querycloak.clients.crowd.limits import Bucket
-from querycloak.clients.crowd.link import GOOD_AFTER, Link, Patience
+from querycloak.clients.crowd.connection import Backoff, Connection, TlsListener
+from querycloak.clients.crowd.endpoint import check_loopback, endpoint
+from querycloak.clients.crowd.engine import EngineUnavailable, HttpEngine, SearchEngine
+from querycloak.clients.crowd.http_server import HttpServer
 from querycloak.clients.crowd.member import Member
+from querycloak.clients.crowd.messages import (
+    EngineReply,
+    EngineResult,
+    Event,
+    FriendConnected,
+    FriendLost,
+    Hello,
+    Inbound,
+    LocalQuery,
+    ProtocolError,
+    Send,
+    SubmitToEngine,
+    TimerFired,
+)
 from querycloak.clients.crowd.state import State
-from querycloak.clients.crowd.web import port_of
+from querycloak.clients.crowd.tls import context, fingerprint
 from querycloak.errors import UsageError
+from querycloak.rate_limit import TokenBucket
 
-#: Seconds within which a connection must be there and the first line must come.
+#: Seconds within which a connection must be open and the first line must arrive.
 HELLO_WITHIN: Final = 5.0
-#: Two connections with the same friend that begin within so many seconds are two dials that have crossed.
-CROSSED: Final = 5.0
+#: Two connections with the same friend that begin within this number of seconds are simultaneous dials.
+SIMULTANEOUS: Final = 5.0
+#: Connections longer than this number of seconds reset the waiting time of a disconnected friend.
+GOOD_AFTER: Final = 60.0
 #: Connections that one friend may have at a time, until all but one are closed.
-MOST_TALKS: Final = 4
-#: Seconds between two writings of the state, and between two lines of counts.
+MAX_CONNECTIONS: Final = 4
+#: Seconds between two writes of the state, and between two log lines with counters.
 SAVE_EVERY: Final = 2.0
-TELL_EVERY: Final = 60.0
-#: Lines about unforeseen errors: so many a second, and so many at once; strangers must not fill the disk.
-FAULTS_A_SECOND: Final = 0.05
-MOST_FAULTS_TOLD: Final = 20
-#: Seconds to wait for friends before searches are taken: without friends, all would go out in her own name.
+LOG_EVERY: Final = 60.0
+#: Log lines about unforeseen errors: rate per second and burst; unknown clients must not fill the disk.
+ERROR_LINES: Final = (0.05, 20)
+#: Seconds to wait for friends before searches are accepted: without friends, the peer submits all of them.
 SETTLE_WITHIN: Final = 3.0
+#: Fields of log lines.
+LOGGED: Final = ("port", "friends", "connected", "counts", "few_friends", "about", "fault")
 
 
 class Peer:
     """A member with connections, timers and an engine."""
 
     def __init__(self, config: Config, state: State) -> None:
-        chance = random.SystemRandom().random
+        draw = random.SystemRandom().random
         self._config, self._state = config, state
-        self._own = fingerprint(config.own)
-        self._member = _member(config, state)
-        place, manners = config.place, config.manners
-        self._engine = Engine(place.engine, manners.engine_within, wire.ANSWER_LIMIT, place.agent)
+        self._own = fingerprint(config.certificate)
+        names = [friend.fingerprint for friend in config.friends]
+        self._member = Member(names, config.protocol, draw, lambda: secrets.token_hex(16), state.read())
+        host, within = config.host, config.protocol.engine_within
+        self._http_engine = HttpEngine(host.engine, within, messages.ANSWER_LIMIT, host.agent)
+        self._engine: SearchEngine = self._http_engine
         self._friends = dict(enumerate(config.friends, 1))
-        self._dialling = {number: Patience(0.2, 60.0, chance) for number in self._friends}
-        self._banned = {number: Patience(1.0, 600.0, chance) for number in self._friends}
+        self._dialling = {number: Backoff(0.2, 60.0, draw) for number in self._friends}
+        self._banned = {number: Backoff(1.0, 600.0, draw) for number in self._friends}
         self._absent = {number: asyncio.Event() for number in self._friends}
-        self._links: dict[int, Link] = {}
-        self._searches: dict[int, asyncio.Future[Found]] = {}
+        self._connections: dict[int, Connection] = {}
+        self._open: Counter[int] = Counter()
+        self._numbers = count(1)
+        self._searches: dict[int, asyncio.Future[EngineResult]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._changed = False
-        self._talks: Counter[int] = Counter()
-        self._lines_left = Bucket(FAULTS_A_SECOND, MOST_FAULTS_TOLD)
+        self._log = json_log.start(__name__, LOGGED, ("asyncio", "uvicorn", "uvicorn.error", "httpx"))
+        self._error_lines = TokenBucket(*ERROR_LINES)
         # one thread, so that an older state is never written over a newer one
         self._writer = ThreadPoolExecutor(1)
         self.stop = asyncio.Event()
 
-    # what the searcher's endpoint asks for
+    # the endpoint's side
 
-    async def search(self, text: str) -> Found:
-        """Send a query of her own through the crowd; nothing comes back if it has failed."""
+    async def search(self, text: str) -> EngineResult:
+        """Send a local query through the crowd; return None if it failed."""
         if self.stop.is_set():
             return None
-        number, doings = self._member.search(text, self._now())
-        found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
-        self._searches[number] = found
-        self._do(doings)
+        number = next(self._numbers)
+        self._searches[number] = asyncio.get_running_loop().create_future()
+        found = self._searches[number]
+        self._handle(LocalQuery(number, text))
         return await found
 
     def health(self) -> dict[str, Any]:
-        """Say how it goes, in numbers."""
+        """Return the status of the peer in numbers."""
         return {
             "friends": len(self._friends),
-            "connected": len(self._links),
-            "under_way": self._member.under_way,
+            "connected": len(self._connections),
+            "under_way": self._member.in_flight,
             "counts": dict(self._member.counts),
         }
 
-    async def exposure(self) -> dict[str, Any]:
-        """Say how much of her interests she has shown so far."""
-        so_far = self._member.exposure.copy()
-        # the measure loads large libraries at its first use: friends need not wait for that
-        return {"exposure": await asyncio.to_thread(so_far.level), **so_far.totals()}
-
-    # its life
+    # start and end
 
     async def run(self, http: tuple[str, int] | None) -> None:
-        """Be a member until told to stop."""
-        servers = [await self._listen()]
+        """Take part in the crowd until `stop` is set."""
+        listener = await self._listen()
         for number, friend in self._friends.items():
             self._absent[number].set()
             if friend.address:
-                self._begin(self._dial(number))
-        self._begin(self._save_now_and_then())
-        self._begin(self._tell_now_and_then())
+                self._start(self._dial(number))
+        self._start(self._save_regularly())
+        self._start(self._log_regularly())
+        server: HttpServer | None = None
         try:
             if http:
-                servers.append(await self._open(http))
+                server = HttpServer(*http, "the search endpoint")
+                await self._serve(server)
             await self.stop.wait()
         finally:
-            await self._end(servers)
+            await self._end(listener, server)
 
     async def _listen(self) -> asyncio.Server:
-        place = self._config.place
+        host = self._config.host
         secured = self._context(ssl.PROTOCOL_TLS_SERVER)
         secured.num_tickets = 0
+        listener = TlsListener(secured, HELLO_WITHIN, messages.LINE_LIMIT, self._on_inbound, self._start)
         try:
-            server = await Entrance(secured, HELLO_WITHIN, wire.LINE_LIMIT, self._met, self._begin).open(
-                place.listen, place.port
-            )
+            server = await listener.open(host.listen, host.port)
         except OSError as error:
             raise UsageError(f"the peer cannot listen there: {error.strerror}") from None
-        tell("listening", port=port_of(server), friends=len(self._friends))
+        self._info("listening", port=server.sockets[0].getsockname()[1], friends=len(self._friends))
         if len(self._friends) < FEW_FRIENDS:
-            tell("warning", few_friends=len(self._friends), about="friends can tell too much: have 3 or more")
+            about = "friends can attribute too many queries to you: have 3 friends or more"
+            self._log.warning("warning", extra={"few_friends": len(self._friends), "about": about})
         return server
 
-    async def _open(self, http: tuple[str, int]) -> asyncio.Server:
-        """Open the searcher's endpoint once friends have had the time to come."""
+    async def _serve(self, server: HttpServer) -> None:
+        """Serve the user's endpoint once friends have had time to connect."""
         until = self._now() + SETTLE_WITHIN
-        while len(self._links) < len(self._friends) and self._now() < until and not self.stop.is_set():
+        while len(self._connections) < len(self._friends) and self._now() < until and not self.stop.is_set():
             await asyncio.sleep(0.05)
-        try:
-            server = await Endpoint(self).open(*http)
-        except OSError as error:
-            raise UsageError(f"the search endpoint cannot listen there: {error.strerror}") from None
-        tell("searching", port=port_of(server), connected=len(self._links))
-        return server
+        await server.start(endpoint(self, server.port))
+        self._info("searching", port=server.port, connected=len(self._connections))
 
-    async def _end(self, servers: list[asyncio.Server]) -> None:
-        """Say to her what is lost, keep what is to be kept, and leave.
+    async def _end(self, listener: asyncio.Server, server: HttpServer | None) -> None:
+        """End the user's searches, store the state and stop.
 
-        From `stop` on the member is told nothing more: she would take parting friends for lost ones, and
-        submit under her own name what they had.
+        From `stop` on the member receives no events: it would take parting friends for lost ones, and
+        submit their queries from this machine.
         """
         self.stop.set()
-        for server in servers:
-            server.close()
+        listener.close()
         for found in self._searches.values():
             if not found.done():
                 found.set_result(None)
-        await asyncio.sleep(0.05)  # so that answers go out
-        for link in list(self._links.values()):
-            link.close()
+        if server is not None:
+            await server.close()
+        for connection in list(self._connections.values()):
+            connection.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._http_engine.close()
         await self._save()
         self._writer.shutdown()
-        tell("stopped", **self._member.counts)
-
-    def _kept(self) -> dict[str, Any]:
-        return {**self._member.kept(), "exposure": self._member.exposure.kept()}
+        self._info("stopped", counts=dict(self._member.counts))
 
     async def _save(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
-            await asyncio.get_running_loop().run_in_executor(self._writer, self._state.write, self._kept())
+            await loop.run_in_executor(self._writer, self._state.write, self._member.snapshot())
         except OSError:
-            tell("warning", about="the state could not be written")
+            self._log.warning("warning", extra={"about": "the state could not be written"})
 
-    async def _save_now_and_then(self) -> None:
-        wait = SAVE_EVERY
+    async def _save_regularly(self) -> None:
         while True:
-            await asyncio.sleep(wait)
+            await asyncio.sleep(SAVE_EVERY)
             if self._changed:
-                begun, self._changed = self._now(), False
+                self._changed = False
                 await self._save()
-                wait = max(SAVE_EVERY, 50 * (self._now() - begun))  # a long history is written less often
 
-    async def _tell_now_and_then(self) -> None:
+    async def _log_regularly(self) -> None:
         while True:
-            await asyncio.sleep(TELL_EVERY)
-            tell("counts", connected=len(self._links), **self._member.counts)
+            await asyncio.sleep(LOG_EVERY)
+            self._info("counts", connected=len(self._connections), counts=dict(self._member.counts))
 
-    # friends
+    def _info(self, event: str, **fields: Any) -> None:
+        self._log.info(event, extra=fields)
+
+    # connections
 
     def _context(self, side: ssl._SSLMethod) -> ssl.SSLContext:
         config = self._config
-        files = (config.path(config.place.certificate), config.path(config.place.key))
+        files = (config.path(config.host.certificate), config.path(config.host.key))
         return context(side, *files, [friend.certificate for friend in config.friends])
 
-    async def _met(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Somebody has dialled: TLS has let in friends only; see which one it is."""
-        link = Link(reader, writer, dialled=False, begun=self._now())
-        who = self._friend_of(link)
-        if who is None or self._now() < self._banned[who].until or self._talks[who] >= MOST_TALKS:
-            link.close()
+    async def _on_inbound(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Run a connection that a friend opened; TLS admits friends only."""
+        connection = Connection(reader, writer, dialled=False, begun=self._now())
+        who = self._friend_of(connection)
+        if who is None or self._now() < self._banned[who].until or self._open[who] >= MAX_CONNECTIONS:
+            connection.close()
             return
-        await self._talk(who, link)
+        await self._run_connection(who, connection)
 
-    def _friend_of(self, link: Link) -> int | None:
-        shown = link.certificate()
+    def _friend_of(self, connection: Connection) -> int | None:
+        shown = connection.certificate()
         return next((n for n, friend in self._friends.items() if friend.certificate == shown), None)
 
     async def _dial(self, who: int) -> None:
-        """Keep up the connection with a friend who can be dialled."""
+        """Keep a connection to a friend that has an address."""
         address, secured = self._friends[who].address, self._context(ssl.PROTOCOL_TLS_CLIENT)
         assert address is not None
         while True:
             await self._absent[who].wait()
             until = max(self._dialling[who].until, self._banned[who].until)
             await asyncio.sleep(max(0.0, until - self._now()))
-            if who in self._links:
+            if who in self._connections:
                 continue
             try:
                 async with asyncio.timeout(HELLO_WITHIN):
-                    streams = await asyncio.open_connection(*address, ssl=secured, limit=wire.LINE_LIMIT)
+                    streams = await asyncio.open_connection(*address, ssl=secured, limit=messages.LINE_LIMIT)
             except (OSError, TimeoutError):
                 self._dialling[who].failed(self._now())
                 continue
-            link = Link(*streams, dialled=True, begun=self._now())
-            if self._friend_of(link) != who:  # it is a friend, but another one
-                link.close()
+            connection = Connection(*streams, dialled=True, begun=self._now())
+            if self._friend_of(connection) != who:  # a friend, but another one
+                connection.close()
                 self._dialling[who].failed(self._now())
                 continue
-            await self._talk(who, link)
+            await self._run_connection(who, connection)
 
-    async def _talk(self, who: int, link: Link) -> None:
-        """Say hello, then listen until one of the two has enough."""
-        self._talks[who] += 1
+    async def _run_connection(self, who: int, connection: Connection) -> None:
+        self._open[who] += 1
         try:
-            link.send(wire.hello(len(self._friends)))
+            connection.send(messages.encode(Hello(messages.VERSION, len(self._friends))))
             async with asyncio.timeout(HELLO_WITHIN):
-                first = await link.receive(who)
-            if not isinstance(first, wire.Hello):
-                raise wire.Forged("no hello")
-            if self._welcome(who, link, first):
-                await self._listen_to(who, link)
-        except wire.Forged:
-            self._member.counts["forged"] += 1
+                first = await connection.receive()
+            if not isinstance(first, Hello):
+                raise ProtocolError("no hello")
+            if self._register(who, connection, first):
+                await self._receive_all(who, connection)
+        except ProtocolError:
+            self._member.counts["protocol_errors"] += 1
             self._banned[who].failed(self._now())
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            if self._links.get(who) is not link:
+            if self._connections.get(who) is not connection:
                 self._dialling[who].failed(self._now())
         finally:
-            self._talks[who] -= 1
-            link.close()
-            self._farewell(who, link)
+            self._open[who] -= 1
+            connection.close()
+            self._unregister(who, connection)
 
-    def _welcome(self, who: int, link: Link, first: wire.Hello) -> bool:
-        """Take a connection in use; of two dials that have crossed, both sides keep the same one."""
-        before = self._links.get(who)
+    def _register(self, who: int, connection: Connection, first: Hello) -> bool:
+        """Use a connection; of two simultaneous dials, both sides keep the same one."""
+        before = self._connections.get(who)
         if before is not None:
             ours_first = self._own < self._friends[who].fingerprint
-            if link.begun - before.begun < CROSSED and before.dialled == ours_first != link.dialled:
+            recent = connection.begun - before.begun < SIMULTANEOUS
+            if recent and before.dialled == ours_first != connection.dialled:
                 return False
-            self._farewell(who, before)
+            self._unregister(who, before)
             before.close()
-        self._links[who] = link
+        self._connections[who] = connection
         self._absent[who].clear()
-        self._member.joined(who, first.friends)
+        self._handle(FriendConnected(who, first.friends))
         return True
 
-    def _farewell(self, who: int, link: Link) -> None:
-        if self._links.get(who) is not link:
+    def _unregister(self, who: int, connection: Connection) -> None:
+        if self._connections.get(who) is not connection:
             return
-        del self._links[who]
-        lasted = self._now() - link.begun
+        del self._connections[who]
+        now = self._now()
+        lasted = now - connection.begun
         if lasted > GOOD_AFTER:
-            self._banned[who].worked(self._now())
-        if lasted > CROSSED:
-            self._dialling[who].worked(self._now())
+            self._banned[who].succeeded(now)
+        if lasted > SIMULTANEOUS:
+            self._dialling[who].succeeded(now)
         else:
-            self._dialling[who].failed(self._now())
+            self._dialling[who].failed(now)
         if not self.stop.is_set():
-            self._do(self._member.left(who, self._now()))
+            self._handle(FriendLost(who))
         self._absent[who].set()
 
-    async def _listen_to(self, who: int, link: Link) -> None:
-        while self._links.get(who) is link:
-            said = await link.receive(who)
+    async def _receive_all(self, who: int, connection: Connection) -> None:
+        while self._connections.get(who) is connection:
+            message = await connection.receive()
             if self.stop.is_set():
                 return
-            self._do(self._heard(said))
-            self._part_if_enough(who)
-            await asyncio.sleep(0)  # a friend who talks without a pause must not keep others waiting
+            if isinstance(message, Hello):
+                raise ProtocolError("a second hello")
+            self._handle(Inbound(who, message))
+            self._disconnect_if_misbehaving(who)
+            await asyncio.sleep(0)  # a friend that sends without a pause must not delay others
 
-    def _part_if_enough(self, who: int) -> None:
-        """Cut a connection that makes no sense any more; the next one has to wait."""
-        link = self._links.get(who)
-        if link is not None and self._member.has_enough_of(who):
-            self._member.counts["cut off"] += 1
+    def _disconnect_if_misbehaving(self, who: int) -> None:
+        connection = self._connections.get(who)
+        if connection is not None and self._member.friends[who].exceeds_misbehaviour_limit:
+            self._member.counts["disconnected"] += 1
             self._banned[who].failed(self._now())
-            self._farewell(who, link)
-            link.close()
+            self._unregister(who, connection)
+            connection.close()
 
-    def _heard(self, said: wire.Hello | Said) -> list[Doing]:
-        now = self._now()
-        match said:
-            case Ask(friend, hop, text):
-                return self._member.asked(friend, hop, text, now)
-            case Accept(friend, hop):
-                return self._member.accepted(friend, hop, now)
-            case Refuse(friend, hop):
-                return self._member.refused(friend, hop, now)
-            case Return(friend, hop, answer):
-                return self._member.returned(friend, hop, answer, now)
-        raise wire.Forged("a second hello")
-
-    # what the member decides
+    # events and actions of the member
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    def _do(self, doings: list[Doing]) -> None:
-        """Carry out what the member wants, and be there when she wants to be woken."""
+    def _handle(self, event: Event) -> None:
+        """Execute the actions that follow from an event, and set the next timer."""
         self._changed = True
-        for doing in doings:
-            if isinstance(doing, Submit):
-                self._begin(self._submit(doing))
-            elif isinstance(doing, Deliver):
-                found = self._searches.pop(doing.job)
+        for action in self._member.handle(event, self._now()):
+            if isinstance(action, SubmitToEngine):
+                self._start(self._submit(action))
+            elif isinstance(action, Send):
+                if connection := self._connections.get(action.friend):
+                    connection.send(messages.encode(action.message))
+            else:
+                found = self._searches.pop(action.number)
                 if not found.done():
-                    found.set_result(doing.answer)
-            elif link := self._links.get(doing.friend):
-                link.send(wire.encode(doing))
+                    found.set_result(action.result)
         self._set_timer()
 
     def _set_timer(self) -> None:
-        due = self._member.due
+        due = self._member.next_timer()
         if self._timer is not None:
             if self._timer.when() == due and not self._timer.cancelled():
                 return
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_at(due, self._wake) if due is not None else None
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_at(due, self._timer_fired) if due is not None else None
 
-    def _wake(self) -> None:
+    def _timer_fired(self) -> None:
         self._timer = None
         if self.stop.is_set():
             return
-        self._do(self._member.wake(self._now()))
-        for who in list(self._links):
-            self._part_if_enough(who)
+        self._handle(TimerFired())
+        for who in list(self._connections):
+            self._disconnect_if_misbehaving(who)
 
-    async def _submit(self, doing: Submit) -> None:
+    async def _submit(self, action: SubmitToEngine) -> None:
         if self.stop.is_set():
             return
-        answer = None
+        result: EngineResult = None
         try:
-            answer = await self._engine.submit(doing.text)
+            with contextlib.suppress(EngineUnavailable):
+                result = await self._engine.search(action.text)
         finally:
             if not self.stop.is_set():
-                self._do(self._member.submitted(doing.job, answer))
+                self._handle(EngineReply(action.job, result))
 
-    def _begin(self, work: Any) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -375,38 +368,27 @@ class Peer:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.fault(error)
+            self.report(error)
 
-    def fault(self, error: BaseException | None) -> None:
-        """Name an unforeseen error without what it says, which may hold data; of many, only count them."""
-        self._member.counts["faults"] += 1
-        if self._lines_left.take(self._now()):
-            tell("fault", kind=type(error).__name__)
-
-
-def _member(config: Config, state: State) -> Member:
-    """Make a member of what was kept."""
-    kept = state.read()
-    names = [friend.fingerprint for friend in config.friends]
-    exposure = Exposure(state.key, kept.get("exposure"))
-    chance = random.SystemRandom().random
-    return Member(names, config.manners, exposure, chance, lambda: secrets.token_hex(16), kept)
+    def report(self, error: BaseException | None) -> None:
+        """Count an unforeseen error; log some of them, without their texts, which may hold data."""
+        self._member.counts["internal_errors"] += 1
+        if not self._error_lines.take(self._now()):
+            self._log.error("fault", extra={"fault": type(error).__name__})
 
 
 def run(config: Config, http: tuple[str, int] | None) -> None:
     """Run a peer until SIGTERM or SIGINT."""
     if http:
         check_loopback(http[0])
-    state = State(config.path(config.place.state))
-    # asyncio's own messages may show addresses
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
+    state = State(config.path(config.host.state))
 
     async def live() -> None:
         peer = Peer(config, state)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, peer.stop.set)
-        loop.set_exception_handler(lambda _, about: peer.fault(about.get("exception")))
+        loop.set_exception_handler(lambda _, about: peer.report(about.get("exception")))
         await peer.run(http)
 
     try:

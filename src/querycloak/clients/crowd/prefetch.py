@@ -1,4 +1,4 @@
-"""Asks for a place of an array in good time: by the time that it is read, it has come from main memory."""
+"""Prefetch an element of an array from main memory before it is read."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-_READ, _KEEP, _DATA = 0, 3, 1  # what the processor is told: for reading, in all caches, not code
+_READ, _KEEP, _DATA = 0, 3, 1  # for reading, in all caches, data
 
 
 def _prefetch(typing: Any, array: Any, place: Any) -> Any:
-    """Say that an element will be read soon; it may be any place of the array, nothing is checked."""
+    """Prefetch an element; the place is not checked."""
 
     def ask(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = signature.args[0]

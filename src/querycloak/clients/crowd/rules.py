@@ -1,29 +1,57 @@
-"""The rules of the crowd (paper 003, 4.3) as functions of numbers: no input, no clock, no chance of its own.
+"""Pure functions of the protocol (paper 003, section 4.3), and its settings.
 
-Whoever needs a chance passes a draw in: a number from 0 to below 1. A real peer calls these functions as
-they are; the simulator compiles the very same ones. Everybody numbers herself 0 and her friends from 1.
+Callers pass uniform draws in [0, 1), so that peer and compiled simulator share these functions. A member
+has the number 0, and its friends have the numbers from 1.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
-#: What a refusal costs a friend, and half of what an acceptance earns her; the thesis's best value.
-PENALTY: Final = 0.03
-#: The share of the vector that is cut out lies between these; the thesis's best interval.
-LEAST_CUT: Final = 0.6
-MOST_CUT: Final = 0.8
-#: The vector is repeated up to so many times before the cut; the thesis says only that it is by chance.
-MOST_COPIES: Final = 3
+from querycloak import settings as declared
+from querycloak.errors import ParameterError
+from querycloak.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtocolSettings(declared.Settings):
+    """Settings of the protocol, for peers and simulator; the defaults are the best values of the thesis."""
+
+    method = "crowd"
+
+    penalty: float = setting(0.03, kind=float, at_least=0, at_most=1, help="trust lost by a refusal (ζ)")
+    least_cut: float = setting(
+        0.6, kind=float, at_least=0, at_most=0.999, help="least share of the vector that is cut out (θ)"
+    )
+    most_cut: float = setting(
+        0.8, kind=float, at_least=0, at_most=0.999, help="largest share of the vector that is cut out (θ)"
+    )
+    copies: int = setting(
+        3,
+        kind=int,
+        at_least=1,
+        at_most=100,
+        help="largest number of repetitions of the vector before the cut",
+    )
+    renew: int = setting(
+        0, kind=int, at_least=0, help="redraw the vector after this number of own queries; 0: never"
+    )
+    back: bool = setting(True, kind=bool, help="whether a query may return to the friend from which it came")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.least_cut > self.most_cut:
+            raise ParameterError("crowd: `least_cut` must be at most `most_cut`")
 
 
 def cut_weights(friends_of: Any, copies: int, share: float, begin: float, weights: Any) -> None:
-    """Fill in how often everybody is left in the vector from which the next to send to is drawn (Ψ, 4.3.4).
+    """Compute how often each member remains in the vector from which the next hop is drawn (Ψ, 4.3.4).
 
     The vector has the searcher once and each friend as often as that friend has friends (`friends_of`),
-    repeated `copies` times. An interval of it is cut out: `share` of its length, from the place `begin` of
-    the whole on, and on from the beginning if it passes the end. What is left decides: uneven on purpose,
-    so that how many of her queries each one submits does not show who is in the middle.
+    repeated `copies` times. An interval is cut out: `share` of the length, starting at the fraction `begin`
+    and continuing at the start if it passes the end. The rest is uneven on purpose: the number of queries
+    that each member submits should not reveal the member at the centre.
     """
     period = 1
     for many in friends_of:
@@ -42,41 +70,33 @@ def cut_weights(friends_of: Any, copies: int, share: float, begin: float, weight
         place += own
 
 
-def sending_chance(friends_of: Any, friend: int) -> float:
-    """Give the chance Ps that a query goes to a friend if nothing is cut out (4.3.2)."""
-    whole = 1
-    for many in friends_of:
-        whole += many
-    return float(friends_of[friend - 1]) / whole
-
-
-def drawn(weights: Any, asked: Any, draw: float) -> int:
-    """Draw one of those who have not been asked yet, in proportion to the weights; -1 if nobody is left."""
+def draw_weighted(weights: Any, excluded: Any, draw: float) -> int:
+    """Draw a member that is not excluded, in proportion to the weights; -1 if none is left."""
     whole = 0
     for who in range(len(weights)):
-        if not asked[who]:
+        if not excluded[who]:
             whole += weights[who]
     if whole == 0:
         return -1
     rest = int(draw * whole)
     for who in range(len(weights)):
-        if not asked[who]:
+        if not excluded[who]:
             rest -= weights[who]
             if rest < 0:
                 return who
     return -1
 
 
-def forwarded(friends: int, asked: Any, refused: int, draw: float) -> int:
-    """Draw who submits a query that came from somebody else: all alike, herself too (Ψf, 4.3.3).
+def draw_forward(friends: int, excluded: Any, refused: int, draw: float) -> int:
+    """Draw the next hop of another member's query, the member itself included, uniformly (Ψf, 4.3.3).
 
-    Friends who refused it, as many as `refused` says, are not asked again.
+    `refused` is the number of friends that are excluded because they refused it.
     """
     rest = int(draw * (friends + 1 - refused))
     if refused == 0:
         return rest
     for who in range(friends + 1):
-        if not asked[who]:
+        if not excluded[who]:
             if rest == 0:
                 return who
             rest -= 1
@@ -84,20 +104,20 @@ def forwarded(friends: int, asked: Any, refused: int, draw: float) -> int:
 
 
 def accepts(trust: float, draw: float) -> bool:
-    """Decide whether to take a query from a friend (Υ, 4.3.5): by chance, with the trust she has left."""
+    """Whether a query of a friend is accepted (Υ, 4.3.5): with the friend's trust as probability."""
     return draw < trust
 
 
-def after_taking(trust: float, penalty: float) -> float:
-    """Trust a friend less when a query of hers was taken: she owes one."""
+def after_accepting(trust: float, penalty: float) -> float:
+    """Return the trust in a friend after a query of that friend was accepted."""
     return max(0.0, trust - penalty)
 
 
 def after_answer(trust: float, penalty: float) -> float:
-    """Trust a friend more who has taken a query."""
+    """Return the trust in a friend that answered a query."""
     return min(1.0, trust + 2.0 * penalty)
 
 
 def after_refusal(trust: float, penalty: float) -> float:
-    """Trust a friend less who has refused a query, or let its time run out."""
+    """Return the trust in a friend that refused a query or did not reply in time."""
     return max(0.0, trust - penalty)

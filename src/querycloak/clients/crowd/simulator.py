@@ -1,54 +1,52 @@
-"""Simulates a crowd: who submits whose queries, how exposed everybody is, and what it costs."""
+"""Simulation of a crowd: who submits whose queries, under given behaviour of the members."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from querycloak.clients.crowd import rules, walks
+from querycloak.clients.crowd import kernel
 from querycloak.clients.crowd.network import Network
+from querycloak.clients.crowd.rules import ProtocolSettings
 from querycloak.errors import ParameterError
+from querycloak.settings import setting
 
 Ints = npt.NDArray[np.int32]
 Progress = Callable[[int, int], None]
-#: Queries that are simulated before progress is shown.
+#: Queries that are simulated between two reports of progress.
 PIECE: Final = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Behaviour:
-    """How members of the crowd behave; what the thesis found best is the default."""
+class Behaviour(ProtocolSettings):
+    """The protocol's settings, and the shares of members that do not follow it."""
 
-    selfish: float = 0.0
-    colluding: float = 0.0
-    churn: float = 0.0
-    stay: int = 1000
-    penalty: float = rules.PENALTY
-    least_cut: float = rules.LEAST_CUT
-    most_cut: float = rules.MOST_CUT
-    copies: int = rules.MOST_COPIES
-    renew: int = 0
-    back: bool = True
+    selfish: float = setting(
+        0.0, kind=float, at_least=0, at_most=1, help="share of members that accept no query"
+    )
+    colluding: float = setting(
+        0.0, kind=float, at_least=0, at_most=1, help="share of members that share all they see"
+    )
+    churn: float = setting(
+        0.0, kind=float, at_least=0, at_most=1, help="share of the time that members are away"
+    )
+    stay: int = setting(
+        1000, kind=int, at_least=1, help="queries of all members during which presence stays the same"
+    )
 
     def __post_init__(self) -> None:
-        for name in ("selfish", "colluding", "churn", "penalty", "least_cut", "most_cut"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ParameterError(f"`{name}` must be between 0 and 1")
+        super().__post_init__()
         if self.selfish + self.colluding > 1:
-            raise ParameterError("selfish and colluding users cannot be more than all")
-        if self.least_cut > self.most_cut or self.most_cut == 1:
-            raise ParameterError("the share that is cut out must be below 1, the least first")
-        if self.copies < 1 or self.stay < 1 or self.renew < 0:
-            raise ParameterError("`copies` and `stay` must be at least 1, and `renew` at least 0")
+            raise ParameterError("crowd: `selfish` and `colluding` must not sum to more than 1")
 
-    def settings(self, seed: int) -> walks.Settings:
-        """Give what the loop wants."""
-        return walks.Settings(
+    def settings(self, seed: int) -> kernel.Settings:
+        """Return the settings of the compiled loop."""
+        return kernel.Settings(
             self.penalty,
             self.least_cut,
             self.most_cut,
@@ -63,41 +61,40 @@ class Behaviour:
 
 @dataclass(frozen=True)
 class Trace:
-    """What has happened: `told` of each query, and what has come of everybody and of all friendships."""
+    """Result of a simulation: the outcome of each query, and the final state of users and friendships."""
 
     network: Network
     behaviour: Behaviour
     author: Ints
-    told: npt.NDArray[Any]
+    outcomes: npt.NDArray[Any]
     users: npt.NDArray[Any]
     friends: npt.NDArray[Any]
     refused: int
     silent: int
     alone: int
     seconds: float
-    notes: dict[str, Any] = field(default_factory=dict)
 
     @property
     def hops(self) -> float:
-        """The mean number of hops."""
-        return float(self.told["hops"].mean()) if self.told.size else float("nan")
+        """Mean number of hops."""
+        return float(self.outcomes["hops"].mean()) if self.outcomes.size else float("nan")
 
     @property
     def selfish(self) -> npt.NDArray[np.bool_]:
-        """Who refuses all."""
-        return self._of(walks.SELFISH)
+        """Whether each user accepts no query."""
+        return self._of(kernel.SELFISH)
 
     @property
     def colluding(self) -> npt.NDArray[np.bool_]:
-        """Who tells the others of her kind what she is asked to submit, and by whom."""
-        return self._of(walks.COLLUDES)
+        """Whether each user shares what it sees with the other colluding users."""
+        return self._of(kernel.COLLUDES)
 
     def _of(self, kind: int) -> npt.NDArray[np.bool_]:
         return np.asarray(self.users["kind"][:-1] & kind != 0)
 
 
 def authors(users: int, queries: int, seed: int) -> Ints:
-    """Let everybody search in turn, in an order that chance decides once for all."""
+    """Return the author of each query: users search in turn, in a random order that stays the same."""
     order = np.random.default_rng([seed, 1]).permutation(users).astype(np.int32)
     return np.resize(order, queries)
 
@@ -109,31 +106,31 @@ def simulate(
     seed: int,
     progress: Progress = lambda done, all_: None,
 ) -> Trace:
-    """Send one query after the other into the network."""
-    users, friends = _laid_out(network, behaviour, seed)
-    told, counted = np.zeros(author.size, walks.TOLD), np.zeros(3, np.int64)
+    """Simulate the queries of these authors, in this order."""
+    users, friends = _tables(network, behaviour, seed)
+    outcomes, totals = np.zeros(author.size, kernel.OUTCOME), np.zeros(3, np.int64)
     state = np.array([seed], np.uint64) ^ np.uint64(0x5851F42D4C957F2D)
     longest, settings = int(network.friends.max(initial=0)), behaviour.settings(seed)
-    walks.walk(author[:0], 0, users, friends, settings, longest, state, counted, told[:0])  # compiles it
+    kernel.walk(author[:0], 0, users, friends, settings, longest, state, totals, outcomes[:0])  # compiles it
     begin = time.perf_counter()
     for first in range(0, author.size, PIECE):
         piece = slice(first, first + PIECE)
-        walks.walk(author[piece], first, users, friends, settings, longest, state, counted, told[piece])
+        kernel.walk(author[piece], first, users, friends, settings, longest, state, totals, outcomes[piece])
         progress(min(first + PIECE, author.size), author.size)
     seconds = time.perf_counter() - begin
-    refused, silent, alone = (int(counted[i]) for i in (walks.REFUSED, walks.SILENT, walks.ALONE))
-    return Trace(network, behaviour, author, told, users, friends, refused, silent, alone, seconds)
+    refused, silent, alone = (int(totals[i]) for i in (kernel.REFUSED, kernel.SILENT, kernel.ALONE))
+    return Trace(network, behaviour, author, outcomes, users, friends, refused, silent, alone, seconds)
 
 
-def _laid_out(network: Network, behaviour: Behaviour, seed: int) -> tuple[Any, Any]:
-    """Put everything known of a user, and of a friendship, into one place."""
-    users = np.zeros(network.users + 1, walks.USER)
+def _tables(network: Network, behaviour: Behaviour, seed: int) -> tuple[Any, Any]:
+    """Return the tables of users and friendships before the first query."""
+    users = np.zeros(network.users + 1, kernel.USER)
     users["start"], users["turn"] = network.start, -1
     order = np.random.default_rng([seed, 2]).permutation(network.users)
     selfish, colluding = (round(share * network.users) for share in (behaviour.selfish, behaviour.colluding))
-    users["kind"][order[:selfish]] = walks.SELFISH
-    users["kind"][order[selfish : selfish + colluding]] = walks.COLLUDES
-    friends = np.zeros(network.friend.size, walks.FRIEND)
+    users["kind"][order[:selfish]] = kernel.SELFISH
+    users["kind"][order[selfish : selfish + colluding]] = kernel.COLLUDES
+    friends = np.zeros(network.friend.size, kernel.FRIEND)
     friends["user"], friends["back"], friends["trust"] = network.friend, network.back, 1.0
     friends["friends"] = network.friends[network.friend]
     return users, friends

@@ -1,18 +1,68 @@
-"""What a peer keeps over restarts: trust, the vector's draws, counters and keyed hashes; never a text."""
+"""Stored state of a peer: trust, the draws of the vector and counters; no text and no hash of a text."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from querycloak.errors import DataError, Refused, UsageError
 from querycloak.files import FolderLock
-from querycloak.keys import Secret, derive, write_private
+from querycloak.keys import write_private
 
-SCHEMA: Final = "querycloak/crowd-member/1"
-#: No count is larger; a number beyond it was not written by a peer.
-_MOST: Final = 1 << 62
+SCHEMA: Final = "querycloak/crowd-member/2"
+#: Earlier versions had other counters, and keyed hashes of queries that are deleted when they are read.
+_EARLIER: Final = "querycloak/crowd-member/1"
+_COUNTERS: Final = {
+    "searched": "searches_started",
+    "answered": "searches_answered",
+    "failed": "searches_failed",
+    "asked": "queries_sent",
+    "asked of her own": "queries_sent_own",
+    "taken": "queries_accepted",
+    "replayed": "queries_replayed",
+    "too many": "rate_limited",
+    "full": "queries_over_capacity",
+    "declined": "queries_declined",
+    "refused": "refusals_received",
+    "gone": "gone_received",
+    "lost": "queries_lost",
+    "silent": "timeouts",
+    "alone": "no_friend_left",
+    "kept back": "own_held_back",
+    "absent": "friend_absent",
+    "late": "late_replies",
+    "forged": "protocol_errors",
+    "submitted": "queries_submitted",
+    "engine failed": "engine_unavailable",
+    "engine rejected": "engine_rejected",
+    "nobody waits": "answers_dropped",
+    "brought back": "answers_returned",
+    "cut off": "disconnected",
+    "faults": "internal_errors",
+}
+_COUNT: Final = {"type": "integer", "minimum": 0, "maximum": 1 << 62}
+_DRAW: Final = {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
+_FRIEND: Final = {
+    "type": "object",
+    "properties": {
+        "trust": {"type": "number", "minimum": 0, "maximum": 1},
+        "friends": _COUNT,
+        "own": _COUNT,
+        "passed": _COUNT,
+    },
+}
+_STATE: Final = {
+    "type": "object",
+    "properties": {
+        "friends": {"type": "object", "additionalProperties": _FRIEND},
+        "vector": {"type": ["array", "null"], "items": _DRAW, "minItems": 3, "maxItems": 3},
+        "searched": _COUNT,
+        "counts": {"type": "object", "additionalProperties": _COUNT},
+    },
+}
 
 
 class State:
@@ -27,60 +77,50 @@ class State:
         except OSError as error:
             raise UsageError(f"the state folder cannot be used: {error.strerror}") from None
         self._path = folder / "member.json"
-        self.key = derive(Secret.load_or_create(folder / "key").value, "crowd", "exposure")
 
     def read(self) -> dict[str, Any]:
-        """Read what was kept; nothing at the first start."""
+        """Return the stored state; empty at the first start."""
         try:
-            kept = json.loads(self._path.read_text("utf-8"))
+            stored = json.loads(self._path.read_text("utf-8"))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError):
             raise DataError("the state file cannot be read", hint="move it away to begin anew") from None
-        if not isinstance(kept, dict) or kept.get("schema") != SCHEMA:
+        if not isinstance(stored, dict) or stored.get("schema") not in (SCHEMA, _EARLIER):
             raise DataError("the state file is of another version", hint="move it away to begin anew")
-        if not _is_sound(kept):
-            raise DataError("the state file is damaged", hint="move it away to begin anew")
-        return kept
+        _check(stored)
+        return stored if stored["schema"] == SCHEMA else self._migrate(stored)
 
-    def write(self, kept: dict[str, Any]) -> None:
-        """Keep it, whole or not at all."""
-        write_private(self._path, json.dumps({"schema": SCHEMA, **kept}).encode())
+    def _migrate(self, stored: dict[str, Any]) -> dict[str, Any]:
+        """Rename the counters of an earlier version, and delete its hashes of queries and their key."""
+        names = ("friends", "vector", "searched")
+        state: dict[str, Any] = {name: stored[name] for name in names if name in stored}
+        state["counts"] = {_COUNTERS.get(name, name): n for name, n in stored.get("counts", {}).items()}
+        self.write(state)
+        self._path.with_name("key").unlink(missing_ok=True)
+        return state
+
+    def write(self, state: dict[str, Any]) -> None:
+        """Replace the stored state as a whole."""
+        write_private(self._path, json.dumps({"schema": SCHEMA, **state}).encode())
 
     def close(self) -> None:
-        """Let another peer use the folder."""
+        """Release the folder for another peer."""
         self._lock.release()
 
 
-def _is_sound(kept: dict[str, Any]) -> bool:
-    """Say whether everything that was kept is of the kind that is written."""
-    exposure, friends, vector = kept.get("exposure", {}), kept.get("friends", {}), kept.get("vector")
-    return (
-        _is_count(kept.get("searched", 0))
-        and _are_counts(kept.get("counts", {}))
-        and (vector is None or (isinstance(vector, list) and len(vector) == 3 and all(map(_is_draw, vector))))
-        and isinstance(friends, dict)
-        and all(isinstance(one, dict) and _is_friend(one) for one in friends.values())
-        and isinstance(exposure, dict)
-        and all(_are_counts(exposure.get(name, {})) for name in ("own", "submitted"))
-        and _is_count(exposure.get("beyond", 0))
-    )
+@cache
+def _validator() -> Callable[[Any], Any]:
+    import fastjsonschema
+
+    found: Callable[[Any], Any] = fastjsonschema.compile(_STATE)
+    return found
 
 
-def _is_friend(one: dict[str, Any]) -> bool:
-    trust = one.get("trust", 1.0)
-    return (trust in (0, 1) or _is_draw(trust)) and all(
-        _is_count(one.get(name, 1)) for name in ("friends", "own", "passed")
-    )
-
-
-def _is_draw(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < 1
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= _MOST
-
-
-def _are_counts(values: Any) -> bool:
-    return isinstance(values, dict) and all(map(_is_count, values.values()))
+def _check(stored: dict[str, Any]) -> None:
+    """Raise DataError for a state that no peer wrote; NaN and infinity are no JSON."""
+    try:
+        json.dumps(stored, allow_nan=False)
+        _validator()(stored)
+    except ValueError:  # fastjsonschema's errors are ValueErrors
+        raise DataError("the state file is damaged", hint="move it away to begin anew") from None

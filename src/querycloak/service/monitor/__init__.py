@@ -1,1 +1,1 @@
-"""Watches a service: counts, delays, audits with certificates, and an attack on what it has just released."""
+"""Monitors a service: counts, held records, audits with certificates, an attack on the last lines."""

@@ -1,50 +1,41 @@
-"""Everything that the page of a service shows: counts and categories, nobody and no query."""
+"""Content of the service's page: counts and categories, no user and no query."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from querycloak._version import __version__
 from querycloak.engines.pipeline import Stage
-from querycloak.service.monitor.slices import stages_of
-
-if TYPE_CHECKING:
-    from querycloak.service.monitor.watch import Watch
+from querycloak.service.monitor.monitor import Monitor
+from querycloak.service.state import ServiceState
 
 
-def overview(watch: Watch) -> dict[str, Any]:
-    """Put the overview together from what was noted before; nothing waits for the worker."""
-    service = watch.service
-    held = watch.held
+def overview(state: ServiceState, monitor: Monitor) -> dict[str, Any]:
+    """Return the overview from values that are at hand; nothing waits for the worker."""
+    buffers = monitor.buffers
     return {
         "version": __version__,
-        "started": service.started,
+        "started": state.started,
         "now": time.time(),
-        "ready": service.ready,
-        "trouble": service.trouble(),
-        "reproducible": service.reproducible,
-        "source": _kind(service.settings.source),
-        "sink": _kind(service.settings.sink),
-        "methods": [method(stage) for stage in stages_of(service.worker.stream.pipeline)],
-        "counts": service.status(),
-        "dropped": held.dropped,
-        "samples": watch.samples.all(),
-        "delay": watch.window.delay(),
-        "age": held.age,
-        "buffers": held.buffers,
-        "linkage": watch.linkage,
-        "certificates": watch.certificates.newest(),
+        "ready": state.running,
+        "trouble": state.health.text,
+        "reproducible": state.reproducible,
+        "source": state.source,
+        "sink": state.sink,
+        "methods": [_method(stage) for stage in state.methods],
+        "counts": state.status(),
+        "dropped": buffers.dropped,
+        "samples": monitor.samples(),
+        "delay": monitor.window.delay(),
+        "age": buffers.age,
+        "buffers": buffers.by_category,
+        "linkage": monitor.linkage,
+        "certificates": monitor.certificates.newest(),
     }
 
 
-def _kind(address: str) -> str:
-    """Say what kind of source or sink it is; where it is, and with which password, is nobody's business."""
-    return address.partition(":")[0]
-
-
-def method(stage: Stage) -> dict[str, Any]:
-    """Describe a method as it is set now."""
+def _method(stage: Stage) -> dict[str, Any]:
     promise = stage.promise()
     return {
         "name": stage.method,

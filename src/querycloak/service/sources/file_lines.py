@@ -16,7 +16,7 @@ from querycloak.formats.delimited import DelimitedReader
 from querycloak.formats.sniff import format_of
 from querycloak.formats.streams import Source as ByteSource
 from querycloak.formats.table import Faults, Options, note
-from querycloak.service.intake import FIELDS, Parsed, Record, Value, cleaned, parse
+from querycloak.service.ingest.parse import FIELDS, ParsedBody, Record, Value, parse, to_columns
 from querycloak.service.sources.file_tail import GRACE, LONGEST, PIECE, Chunk, FilePosition, FileTail
 from querycloak.service.sources.source import PAUSE, Source, Submit
 
@@ -50,7 +50,7 @@ class LineFormat:
         """Where the first record of a file stands."""
         return len(self._header)
 
-    def read(self, lines: bytes) -> Parsed:
+    def read(self, lines: bytes) -> ParsedBody:
         """Read records; bad ones are counted. A file that is no log is refused, without showing any of it."""
         if self._json:
             return parse(lines.removeprefix(_MARK), lines=True)
@@ -69,7 +69,7 @@ class LineFormat:
     def can_read(self, lines: bytes) -> bool:
         """Whether lines can be read and typed, valid or not."""
         try:
-            cleaned([self.read(lines)], 0)
+            to_columns([self.read(lines)], 0)
         except FAULTS:
             return False
         return True
@@ -82,7 +82,7 @@ def _format(first: bytes) -> str:
     return found
 
 
-def _records(reader: DelimitedReader) -> Parsed:
+def _records(reader: DelimitedReader) -> ParsedBody:
     records: list[Record] = []
     rows: list[int] = []
     bad: Faults = {}
@@ -101,10 +101,10 @@ def _records(reader: DelimitedReader) -> Parsed:
             Record(**row) for row in frame.select(pl.col(n) for n in FIELDS if n in frame.columns).to_dicts()
         ]
         size = table.end
-    return Parsed(records, rows, size, bad)
+    return ParsedBody(records, rows, size, bad)
 
 
-def before_last_search(parsed: Parsed, begins: list[int], size: int) -> tuple[Parsed, int]:
+def before_last_search(parsed: ParsedBody, begins: list[int], size: int) -> tuple[ParsedBody, int]:
     """Return the rows before the last search, since more of that can follow, and where it begins.
 
     A search without a time is one row. Where rows are not lines (quoted line ends), all are given.
@@ -118,7 +118,7 @@ def before_last_search(parsed: Parsed, begins: list[int], size: int) -> tuple[Pa
     row = parsed.rows[first]
     bad = {reason: rows[rows < row] for reason, rows in parsed.bad.items()}
     kept = {reason: rows for reason, rows in bad.items() if rows.size}
-    return Parsed(records[:first], parsed.rows[:first], row, kept), begins[row]
+    return ParsedBody(records[:first], parsed.rows[:first], row, kept), begins[row]
 
 
 def _search(record: Record) -> tuple[Value, Value, Value]:
@@ -212,7 +212,7 @@ class FileTailSource(Source):
             self.skipped["unreadable"] += len(every) - len(good)
             return done
 
-    def _one_search(self, parsed: Parsed, chunk: Chunk) -> bool:
+    def _one_search(self, parsed: ParsedBody, chunk: Chunk) -> bool:
         """Wait for the end of a search, unless it is very long or nothing more comes."""
         if chunk.more and self._size < LONGEST:
             self._size *= 2
@@ -226,7 +226,7 @@ class FileTailSource(Source):
             self._end, self._end_seen = (end.inode, end.offset), now
         return now - self._end_seen >= self._grace
 
-    def _submit_lines(self, parsed: Parsed, place: FilePosition) -> bool:
+    def _submit_lines(self, parsed: ParsedBody, place: FilePosition) -> bool:
         """Submit records until they are durable, then go on behind them."""
         if not self._until_durable(parsed, place.as_read()):
             return False

@@ -14,7 +14,7 @@ from querycloak.formats.reasons import NOT_JSON
 from querycloak.formats.table import as_rows
 from querycloak.log import IntArray
 from querycloak.service import kafka_client
-from querycloak.service.intake import Parsed, Record, parse
+from querycloak.service.ingest.parse import ParsedBody, Record, parse
 from querycloak.service.kafka_client import Address
 from querycloak.service.sources.source import PAUSE, Source
 
@@ -65,7 +65,7 @@ class KafkaSource(Source):
         ends = {number: self._retry(lambda: self._ends(number)) for number in partitions}  # noqa: B023
         place = 0 if self.address.start == "earliest" else 1
         if new := {_key(n): ends[n][place] for n in partitions if _key(n) not in self._read}:
-            self._until_durable(Parsed([], [], 0), new)
+            self._until_durable(ParsedBody([], [], 0), new)
         for number, (low, _) in ends.items():
             if (following := self._read[_key(number)]) < low:
                 raise DataError(
@@ -131,7 +131,7 @@ def _key(partition: int) -> str:
     return f"kafka {partition}"
 
 
-def parse_messages(messages: Sequence[Message]) -> Parsed:
+def parse_messages(messages: Sequence[Message]) -> ParsedBody:
     """Parse messages: each value is one JSON record, an array of records, or JSON lines.
 
     Records without a time get that of their message: it is the same at every reading.
@@ -140,11 +140,11 @@ def parse_messages(messages: Sequence[Message]) -> Parsed:
     milliseconds = np.array([message.timestamp()[1] for message in messages], np.int64)
     stamps: IntArray = np.maximum(milliseconds, 0) * 1000
     parsed = _one_record_each(values) or _one_by_one(values)
-    assert parsed.parts is not None
-    return replace(parsed, stamps=stamps[parsed.parts])
+    assert parsed.message_index is not None
+    return replace(parsed, arrival_times=stamps[parsed.message_index])
 
 
-def _one_record_each(values: list[bytes]) -> Parsed | None:
+def _one_record_each(values: list[bytes]) -> ParsedBody | None:
     """Parse values of one line each in one call, which is much faster. Return None if they are not."""
     body = b"\n".join(values)
     if body.count(b"\n") != len(values) - 1:
@@ -155,10 +155,10 @@ def _one_record_each(values: list[bytes]) -> Parsed | None:
         return None
     if len(records) != len(values):
         return None
-    return Parsed(records, range(len(records)), len(records), parts=np.arange(len(records)))
+    return ParsedBody(records, range(len(records)), len(records), message_index=np.arange(len(records)))
 
 
-def _one_by_one(values: list[bytes]) -> Parsed:
+def _one_by_one(values: list[bytes]) -> ParsedBody:
     found = [_parse_value(value) for value in values]
     records = [record for one in found for record in one.records]
     parts = np.repeat(np.arange(len(found)), [len(one.records) for one in found])
@@ -168,15 +168,15 @@ def _one_by_one(values: list[bytes]) -> Parsed:
         for reason, rows in one.bad.items():
             bad.setdefault(reason, []).extend((rows + start).tolist())
     faults = {reason: as_rows(rows) for reason, rows in bad.items()}
-    return Parsed(records, range(len(records)), starts[-1], faults, parts=parts)
+    return ParsedBody(records, range(len(records)), starts[-1], faults, message_index=parts)
 
 
-def _parse_value(value: bytes) -> Parsed:
+def _parse_value(value: bytes) -> ParsedBody:
     if not value.strip():
-        return Parsed([], [], 1, {NOT_JSON: as_rows([0])})
+        return ParsedBody([], [], 1, {NOT_JSON: as_rows([0])})
     try:
         found = _WHOLE.decode(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return parse(value, lines=True)
     records = found if isinstance(found, list) else [found]
-    return Parsed(records, range(len(records)), len(records))
+    return ParsedBody(records, range(len(records)), len(records))

@@ -11,12 +11,12 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from querycloak.errors import Busy, Unavailable
-from querycloak.service.intake import Parsed
+from querycloak.service.ingest.parse import ParsedBody
 
 #: Seconds to wait when there is nothing to read, or the service is too busy.
 PAUSE: Final = 0.2
 #: Appends records to the write-ahead log, in one entry with the positions up to which the source was read.
-Submit = Callable[[Parsed, Mapping[str, int]], Future[dict[str, Any]]]
+Submit = Callable[[ParsedBody, Mapping[str, int]], Future[dict[str, Any]]]
 _log = logging.getLogger("querycloak.service")
 
 
@@ -53,7 +53,7 @@ class Source(ABC):
     def _run(self) -> None:
         """Read until `_stopping` is set."""
 
-    def _until_durable(self, parsed: Parsed, read: Mapping[str, int]) -> bool:
+    def _until_durable(self, parsed: ParsedBody, read: Mapping[str, int]) -> bool:
         """Submit records until they are durable. Return False if the source is stopped before."""
         while True:
             try:

@@ -13,7 +13,7 @@ from querycloak.errors import DataError, Refused, UsageError
 from querycloak.files import private_folder, sync_folder
 from querycloak.keys import derive
 from querycloak.service.settings import Setup
-from querycloak.service.stream import Stream
+from querycloak.service.stream.stream import Stream
 from querycloak.service.wal.cipher import Cipher
 from querycloak.service.wal.frames import Kind
 from querycloak.service.wal.segment import UNFINISHED, SegmentReader, SegmentWriter, damaged

@@ -1,66 +1,137 @@
-"""The ASGI application of a running service: its routes, its faults, its page."""
+"""The ASGI application of a running service: routes, health, and the files of the web page."""
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
 from typing import Final
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request, Response
+from starlette.types import ASGIApp
 
 from querycloak._version import __version__
+from querycloak.errors import NotFound, Unavailable
+from querycloak.service.monitor.metrics import Metrics
 from querycloak.service.service import Service
-from querycloak.service.web import answers, faults, gate, page, records, rights, ubi, watching
-from querycloak.service.web.bodies import Room
-from querycloak.service.web.guard import Guard
-from querycloak.service.web.news import News
-from querycloak.service.web.pace import Pace
+from querycloak.service.web import (
+    errors,
+    routes_admin,
+    routes_ingest,
+    routes_monitor,
+    routes_read,
+    schemas,
+)
+from querycloak.service.web.auth import Tokens
+from querycloak.service.web.bodies import BodyBudget
+from querycloak.service.web.long_poll import ReleaseWaiter
+from querycloak.service.web.middleware import Middleware
+from querycloak.service.web.rate_limit import RateLimiter
 
 health = APIRouter()
-_FAILED: Final = "the service has failed; see its log"
-_NOT_NOW: Final = "records are not taken in or handed out right now; `GET /v1/overview` says why"
+ROUTERS: Final = (
+    routes_ingest.router,
+    routes_read.router,
+    routes_admin.router,
+    routes_monitor.router,
+    health,
+)
+_TYPES: Final = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+_INDEX: Final = "index.html"
 
 
-def make_app(service: Service, guard: Guard) -> FastAPI:
-    """Make the application; what routes need is in its state."""
-    app = FastAPI(
+class Application(FastAPI):
+    """An application in which `Middleware` also wraps the handler of unforeseen errors."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Return the application with the wrapper around it; `add_middleware` would be inside."""
+        metrics: Metrics = self.state.metrics
+        return Middleware(super().build_middleware_stack(), self.state.tokens, metrics.observe_response)
+
+
+def make_app(service: Service, tokens: Tokens) -> Application:
+    """Build the application; its state holds what routes need."""
+    app = Application(
         title="QueryCloak",
         version=__version__,
-        summary="Takes a search log in and gives out what may be shown.",
-        docs_url=None,  # both pages would load scripts from elsewhere
+        summary="Protects a search log while it is written.",
+        docs_url=None,  # both pages would load scripts from other hosts
         redoc_url=None,
-        redirect_slashes=False,  # the address to go to would be made of what the client calls us
+        redirect_slashes=False,  # the target would be built from the client's Host header
     )
-    app.state.service, app.state.guard = service, guard
-    app.state.news, app.state.pace = News(service), Pace(service.settings.rate)
-    app.state.room = Room()
-    faults.install(app)
-    for router in (records.router, ubi.router, rights.router, health):
+    app.state.service, app.state.tokens = service, tokens
+    app.state.metrics = Metrics(service.state, service.monitor)
+    app.state.release_waiter = ReleaseWaiter(lambda: service.released.last)
+    service.observers.append(app.state.release_waiter)
+    app.state.rate_limiter = RateLimiter(service.settings.rate)
+    app.state.body_budget = BodyBudget()
+    errors.install(app)
+    for router in ROUTERS:
         app.include_router(router)
-    page.install(app)
-    gate.install(app, guard)
-    watching.install(app, service.watch)
+    _serve_page(app)
     return app
 
 
-@health.get("/healthz", responses=answers.DOWN)
-async def healthy(request: Request) -> answers.Health:
-    """Say whether the service works at all."""
+@health.get("/healthz", responses=schemas.DOWN)
+async def healthy(request: Request) -> schemas.HealthOk:
+    """Whether the service works at all."""
     service: Service = request.app.state.service
-    return faults.unless(_FAILED if service.failure() else "", answers.Health(status="ok"))
+    if service.state().health.failed:
+        raise Unavailable("the service has failed; its log has the reason")
+    return schemas.HealthOk(status="ok")
 
 
-@health.get("/readyz", responses=answers.DOWN)
-async def ready(request: Request) -> answers.Health:
-    """Say whether the service takes records now."""
+@health.get("/readyz", responses=schemas.DOWN)
+async def ready(request: Request) -> schemas.HealthOk:
+    """Whether the service accepts and delivers records now."""
     service: Service = request.app.state.service
-    return faults.unless(_in_brief(service), answers.Health(status="ok"))
+    codes = service.state().health.codes  # needs no token, so no texts: they can name files and hosts
+    if codes:
+        raise Unavailable(f"not ready: {', '.join(codes)}", hint="`GET /v1/overview` has the details")
+    return schemas.HealthOk(status="ok")
 
 
-def _in_brief(service: Service) -> str:
-    """Say what kind of trouble there is. Anybody may ask: names of files and hosts are for who may watch."""
-    if not service.trouble():
-        return ""
-    if not service.ready:
-        return "the service is starting or stopping"
-    if service.failure():
-        return _FAILED
-    return _NOT_NOW
+@dataclass(frozen=True)
+class _File:
+    body: bytes
+    kind: str
+    etag: str
+
+    def response(self, request: Request) -> Response:
+        """Return the file, or status 304 if the browser has it."""
+        known = {"ETag": self.etag, "Cache-Control": "no-cache"}
+        if self.etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=known)
+        return Response(self.body, media_type=self.kind, headers=known)
+
+
+def _serve_page(app: FastAPI) -> None:
+    """Serve the page at `/` and its parts at `/static/…`."""
+    shipped = page_files()
+
+    async def index(request: Request) -> Response:
+        return shipped[_INDEX].response(request)
+
+    async def part(name: str, request: Request) -> Response:
+        if name not in shipped or name == _INDEX:
+            raise NotFound("the page has no such part")
+        return shipped[name].response(request)
+
+    for path, route in (("/", index), ("/static/{name}", part)):
+        app.add_api_route(path, route, methods=["GET", "HEAD"], include_in_schema=False)
+
+
+def page_files() -> dict[str, _File]:
+    """Read all files of the page; a requested name is looked up here and never opened."""
+    found = {}
+    for entry in files("querycloak.service.web").joinpath("page").iterdir():
+        _, dot, ending = entry.name.rpartition(".")
+        if kind := _TYPES.get(dot + ending):
+            body = entry.read_bytes()
+            found[entry.name] = _File(body, kind, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+    return found

@@ -1,8 +1,9 @@
-"""Reads a request's body within limits of size and time, unpacked if it came packed."""
+"""Request bodies within limits of size and time: gzip, content types, small JSON objects."""
 
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
@@ -10,81 +11,68 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from querycloak.errors import Busy, DataError, Malformed, TooSlow, UnsupportedMediaType
-from querycloak.service.service import Service
-from querycloak.service.web.packed import Unpacking, too_large
-from querycloak.service.web.tokens import Holder
+from querycloak.errors import Busy, DataError, Malformed, TooLarge, TooSlow, UnsupportedMediaType
 
-#: The largest body that names a person or a label.
+#: The largest body that names a user or a label.
 SMALL: Final = 64 << 10
-#: Bodies above this are parsed in another thread, so that others need not wait.
+#: Larger bodies are parsed in another thread, so that the event loop is not blocked.
 LARGE: Final = 16 << 10
-#: Bytes of records that are held for requests under way, over all connections.
-ROOM: Final = 256 << 20
-Asked = TypeVar("Asked", bound=BaseModel)
+#: Bytes of bodies of records in memory at one time, over all connections.
+TOTAL_BYTES: Final = 256 << 20
+_GZIP: Final = 16 + zlib.MAX_WBITS
+#: Gzip members of one body; each costs time even if it is empty.
+_MEMBERS: Final = 1000
+_LINE_TYPES: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl", "text/plain", "")
+Model = TypeVar("Model", bound=BaseModel)
 T = TypeVar("T")
 
 
-class Room:
-    """What bodies under way may take up together; who finds none left is sent away, nobody waits."""
+class BodyBudget:
+    """Bytes that all bodies in progress may take together; a request that finds none left gets 429."""
 
-    def __init__(self, most: int = ROOM) -> None:
-        self._most, self._taken = most, 0
+    def __init__(self, total: int = TOTAL_BYTES) -> None:
+        self._total, self.taken = total, 0
 
     def take(self, size: int, largest: int) -> None:
-        """Take room for a part of a body; one body of the largest size always finds room."""
-        if self._taken + size > max(self._most, largest):
-            raise Busy("the bodies under way are too large together", hint="try again in a second")
-        self._taken += size
+        """Take bytes for a part of a body; one body of the largest size always fits."""
+        if self.taken + size > max(self._total, largest):
+            raise Busy("the bodies in progress are too large together", hint="try again in a second")
+        self.taken += size
 
-    def give_back(self, size: int) -> None:
-        """Let go of what a body took."""
-        self._taken -= size
+    @asynccontextmanager
+    async def body(self, request: Request, most: int, seconds: float) -> AsyncIterator[bytes]:
+        """Read a body; its bytes are returned to the budget when its request is answered."""
+        taken = 0
 
+        def take(size: int) -> None:
+            nonlocal taken
+            self.take(size, most)
+            taken += size
 
-@asynccontextmanager
-async def records_of(request: Request) -> AsyncIterator[bytes]:
-    """Read a body of records; it takes up room until its request is answered."""
-    service: Service = request.app.state.service
-    room: Room = request.app.state.room
-    most, taken = service.settings.body_bytes, 0
-
-    def take(size: int) -> None:
-        nonlocal taken
-        room.take(size, most)
-        taken += size
-
-    try:
-        yield await read(request, most, service.settings.body_seconds, take)
-    finally:
-        room.give_back(taken)
+        try:
+            yield await read_body(request, most, seconds, take)
+        finally:
+            self.taken -= taken
 
 
 async def off_loop(body: bytes, work: Callable[[], T]) -> T:
-    """Parse a small body at once and a large one in another thread."""
+    """Run work on a small body at once, and on a large one in another thread."""
     return await asyncio.to_thread(work) if len(body) > LARGE else work()
 
 
-def retry_key(request: Request, holder: Holder, body: bytes) -> bytes:
-    """Give what a request's Idempotency-Key is known by: each sender has keys of her own, for each route."""
-    service: Service = request.app.state.service
-    key = request.headers.get("idempotency-key", "")
-    return service.retry_key(f"{request.url.path}\n{holder.name}\n{key}", body) if key else b""
-
-
-async def read(
+async def read_body(
     request: Request, most: int, seconds: float, take: Callable[[int], None] = lambda size: None
 ) -> bytes:
-    """Read the whole body; stop as soon as it is too large or too slow, or `take` has no room for a part."""
+    """Read a body; stop as soon as it is too large or too slow, or `take` refuses a part."""
     stated = request.headers.get("content-length", "")
     if stated.isdecimal() and int(stated) > most:
-        raise too_large(most)
+        raise _too_large(most)
     try:
         async with asyncio.timeout(seconds):
             return await _whole(request.stream(), request.headers.get("content-encoding", ""), most, take)
     except TimeoutError:
         raise TooSlow("the body took too long to arrive", hint="send several smaller ones") from None
-    except ClientDisconnect:  # nobody hears this answer
+    except ClientDisconnect:  # nobody receives this response
         raise Malformed("the connection ended before the body did") from None
 
 
@@ -92,40 +80,85 @@ async def _whole(
     chunks: AsyncIterator[bytes], encoding: str, most: int, take: Callable[[int], None]
 ) -> bytes:
     if encoding not in ("", "identity", "gzip"):
-        raise UnsupportedMediaType("this content encoding is not read", hint="send gzip, or none")
-    unpacking = Unpacking(most) if encoding == "gzip" else None
+        raise UnsupportedMediaType("this content encoding is not supported", hint="send gzip, or none")
+    reader = GzipReader(most) if encoding == "gzip" else None
     parts: list[bytes] = []
-    size = came = 0
+    size = received = 0
     async for chunk in chunks:
-        came += len(chunk)
-        part = chunk if unpacking is None else unpacking.feed(chunk)
+        received += len(chunk)
+        part = chunk if reader is None else reader.feed(chunk)
         size += len(part)
-        if max(size, came) > most:
-            raise too_large(most)
+        if max(size, received) > most:
+            raise _too_large(most)
         take(len(part))
         parts.append(part)
-    if unpacking is not None:
-        unpacking.end()
+    if reader is not None:
+        reader.end()
     return b"".join(parts)
 
 
 def is_lines(request: Request) -> bool:
-    """Say whether the body is JSON lines, by its declared type; without one, it is."""
+    """Whether the body is JSON lines by its content type; without one, it is."""
     kind = request.headers.get("content-type", "application/x-ndjson").partition(";")[0].strip().lower()
-    if kind in ("application/x-ndjson", "application/ndjson", "application/jsonl", "text/plain", ""):
+    if kind in _LINE_TYPES:
         return True
     if kind == "application/json":
         return False
     raise UnsupportedMediaType(
-        "this content type is not read", hint="send application/x-ndjson or application/json"
+        "this content type is not supported", hint="send application/x-ndjson or application/json"
     )
 
 
-async def asked(request: Request, kind: type[Asked], seconds: float) -> Asked:
-    """Read a small JSON object of a declared shape; what was sent instead is not repeated."""
-    body = await read(request, SMALL, seconds)
+async def read_json(request: Request, model: type[Model], seconds: float) -> Model:
+    """Read a small JSON object of a declared shape; an error does not repeat the body."""
+    body = await read_body(request, SMALL, seconds)
     try:
-        return kind.model_validate_json(body)
+        return model.model_validate_json(body)
     except ValidationError:
-        fields = ", ".join(f"`{name}`" for name in kind.model_fields)
+        fields = ", ".join(f"`{name}`" for name in model.model_fields)
         raise DataError(f"the body is not a JSON object with {fields} and nothing else") from None
+
+
+def _too_large(most: int) -> TooLarge:
+    return TooLarge(f"the body has more than {most:,} bytes", hint="send several smaller ones")
+
+
+class GzipReader:
+    """Decompresses one body of any number of gzip members, and never holds more than the limit."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._size, self._members = most, 0, 0
+        self._member = zlib.decompressobj(_GZIP)
+        self._begun = False
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Return the decompressed chunk. Raise TooLarge before a bomb is expanded."""
+        parts = []
+        while chunk:
+            if self._member.eof:
+                self._next_member()
+            self._begun = True
+            parts.append(self._decompress(chunk))
+            chunk = self._member.unused_data
+        return b"".join(parts)
+
+    def _decompress(self, chunk: bytes) -> bytes:
+        try:
+            part = self._member.decompress(chunk, self._most - self._size + 1)
+        except zlib.error:
+            raise DataError("the body is not gzip, but its content encoding is") from None
+        self._size += len(part)
+        if self._size > self._most or self._member.unconsumed_tail:
+            raise _too_large(self._most)
+        return part
+
+    def _next_member(self) -> None:
+        self._members += 1
+        if self._members >= _MEMBERS:
+            raise TooLarge("the body has too many gzip members", hint="compress it as one")
+        self._member = zlib.decompressobj(_GZIP)
+
+    def end(self) -> None:
+        """Raise DataError if the body is incomplete; a part of it would be taken for the whole."""
+        if self._begun and not self._member.eof:
+            raise DataError("the compressed body ends too early")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chi2_contingency
 
-from querycloak.clients.crowd import network, simulator, walks
-from tests.unit.clients.crowd.office import Office
+from querycloak.clients.crowd import kernel, network, simulator
+from tests.support.in_memory_crowd import InMemoryNetwork
 
 PAIRS = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (4, 5), (5, 3), (2, 5), (6, 2), (6, 3), (7, 6)]
 SEED, QUERIES = 11, 16_000
@@ -18,25 +18,27 @@ def simulated(**behaviour):
     author = simulator.authors(8, QUERIES, SEED)
     trace = simulator.simulate(net, author, simulator.Behaviour(**behaviour), SEED)
     table = np.zeros((8, 8), int)
-    np.add.at(table, (trace.author, trace.told["submitter"]), 1)
+    np.add.at(table, (trace.author, trace.outcomes["submitter"]), 1)
     return table, trace.hops
 
 
 def vector(member):
     """Give the draws of a member's vector as the simulator draws them."""
-    purposes = (walks._COPIES, walks._SHARE, walks._BEGIN)
-    return [float(walks._fixed(np.uint64(SEED), purpose, member, 0)) for purpose in purposes]
+    purposes = (kernel._COPIES, kernel._SHARE, kernel._BEGIN)
+    return [float(kernel._fixed(np.uint64(SEED), purpose, member, 0)) for purpose in purposes]
 
 
-def by_members(**manners):
-    office = Office(PAIRS, seed=3, vectors={member: vector(member) for member in range(8)}, **manners)
+def by_members(**settings):
+    crowd = InMemoryNetwork(
+        PAIRS, seed=3, vectors={member: vector(member) for member in range(8)}, **settings
+    )
     for number in range(QUERIES):
-        office.search(number % 8, f"{number % 8} {number}")
-        office.settle()
+        crowd.search(number % 8, f"{number % 8} {number}")
+        crowd.settle()
     table = np.zeros((8, 8), int)
-    for submitter, text in office.submitted:
+    for submitter, text in crowd.submitted:
         table[int(text.split()[0]), submitter] += 1
-    hops = sum(member.counts["taken"] for member in office.members.values()) / QUERIES
+    hops = sum(member.counts["queries_accepted"] for member in crowd.members.values()) / QUERIES
     return table, hops
 
 

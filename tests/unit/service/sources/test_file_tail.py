@@ -13,7 +13,7 @@ pytestmark = pytest.mark.service
 pytest.importorskip("msgspec")
 
 from querycloak.errors import Unavailable  # noqa: E402
-from querycloak.service.intake import cleaned  # noqa: E402
+from querycloak.service.ingest.parse import to_columns  # noqa: E402
 from querycloak.service.sources import file_lines as lines  # noqa: E402
 from querycloak.service.sources import file_tail as tails  # noqa: E402
 from querycloak.service.sources.file_lines import FileTailSource  # noqa: E402
@@ -173,7 +173,7 @@ class Door:
             raise Unavailable("not now")
         answer = Future()
         try:
-            found = cleaned([parsed], 0)
+            found = to_columns([parsed], 0)
         except Exception as error:
             answer.set_exception(error)
             return answer
@@ -211,15 +211,15 @@ def row(user, query="q", rank=1, at="2026-01-01T00:00:00Z"):
 
 
 def test_a_line_that_nothing_is_prepared_for_is_counted_and_the_others_are_read(tmp_path, monkeypatch):
-    right = cleaned
+    right = to_columns
 
     def odd(requests, now):
         if any(record.user == "odd" for request in requests for record in request.records):
             raise ValueError("odd")
         return right(requests, now)
 
-    monkeypatch.setattr(lines, "cleaned", odd)
-    monkeypatch.setitem(globals(), "cleaned", odd)
+    monkeypatch.setattr(lines, "to_columns", odd)
+    monkeypatch.setitem(globals(), "to_columns", odd)
     path = tmp_path / "log"
     names = ["a", "b", "odd", "c", "d", "odd", "e"]
     path.write_bytes(b"".join(map(row, names)))
@@ -397,10 +397,10 @@ def test_a_service_follows_a_file_over_restarts_and_rotation(tmp_path, kind):
 
     def wait_for(one, count):
         deadline = time.monotonic() + 30
-        while one.status()["accepted"] < count and time.monotonic() < deadline:
+        while one.state().status()["accepted"] < count and time.monotonic() < deadline:
             time.sleep(0.02)
         settle(one)
-        assert one.status()["accepted"] == count
+        assert one.state().status()["accepted"] == count
 
     path.touch()
     write(0, 50)
@@ -418,5 +418,5 @@ def test_a_service_follows_a_file_over_restarts_and_rotation(tmp_path, kind):
     wait_for(two, 120)
     two.stop()
     lines = (tmp_path / "out.ndjson").read_bytes().splitlines()
-    assert len(lines) == two.worker.counts.released > 100
+    assert len(lines) == two.state().counts.released > 100
     assert len(set(lines)) == len(lines)

@@ -1,0 +1,1 @@
+"""Ingestion: request bodies to typed columns, pseudonyms, idempotency keys, group commit."""

@@ -1,0 +1,289 @@
+"""Request bodies to typed columns: JSON lines or JSON; a bad record is counted and costs no other.
+
+Most requests hold plain records, which are typed together (`_fast_path`); any other record sends the group
+through the readers of files (`_slow_path`), which yield the same result.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from querycloak.errors import DataError
+from querycloak.formats import reasons, times
+from querycloak.formats.clean import clean
+from querycloak.formats.jsonl import as_text, bad_lines, checked, read_objects, refuse
+from querycloak.formats.streams import Block
+from querycloak.formats.table import Faults, Options, Table
+from querycloak.kernels.order import heads
+from querycloak.log import IntArray
+from querycloak.service.entries import SCHEMA
+
+_NEVER: Final = np.iinfo(np.int64).max
+#: Skipped rows that an answer lists for each reason, at most; the others are counted.
+LISTED: Final = 100
+_OPTIONS: Final = Options(required=("user", "query"))
+#: The time format of the fast path, and a pattern for many of them joined by line ends.
+_TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
+_TIMES: Final = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]Z\n)*")
+_ABSENT: Final = type(None)
+#: Start of the year 1 in microseconds: Python has no earlier time.
+_YEAR_ONE: Final = -62_135_596_800_000_000
+Value = str | int | float | None
+
+
+class Record(msgspec.Struct, gc=False):
+    """A record as a client sends it; other fields are ignored."""
+
+    user: Value = None
+    query: Value = None
+    time: Value = None
+    rank: Value = None
+    url: Value = None
+    category: Value = None
+
+
+_LINES = msgspec.json.Decoder(Record)
+_WHOLE = msgspec.json.Decoder(Record | list[Record])
+FIELDS = Record.__struct_fields__
+
+
+@dataclass(frozen=True)
+class ParsedBody:
+    """Records of one request, and its malformed rows by reason."""
+
+    records: Sequence[Record]
+    rows: Sequence[int] | range
+    size: int
+    bad: Faults = field(default_factory=dict)
+    join_ids: Sequence[str] = ()  # of UBI searches: hashes of their `query_id`
+    message_index: IntArray | None = None  # message of each record, if the request holds several messages
+    arrival_times: IntArray | None = None  # arrival of each record in microseconds, if the source states it
+
+
+def parse(body: bytes, *, lines: bool) -> ParsedBody:
+    """Parse JSON lines, or one JSON object or array."""
+    try:
+        found = _LINES.decode_lines(body) if lines else _WHOLE.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _parse_one_by_one(objects(body, lines=lines))
+    records = found if isinstance(found, list) else [found]
+    return ParsedBody(records, range(len(records)), len(records))
+
+
+def objects(body: bytes, *, lines: bool) -> list[dict[str, Any] | str]:
+    """Return each object, or the reason why it is bad."""
+    if lines:
+        kept = b"".join(line + b"\n" for line in body.split(b"\n") if line.strip())
+        return read_objects(Block(kept))[0]
+    try:
+        value = json.loads(body.decode("utf-8-sig"), parse_constant=refuse)
+        escaped = b"\\ud" in body.lower()
+        return [checked(item, escaped) for item in (value if isinstance(value, list) else [value])]
+    except (ValueError, RecursionError):
+        raise DataError(
+            "the body is not JSON", hint="send one object, an array of them, or JSON lines"
+        ) from None
+
+
+def _parse_one_by_one(found: Sequence[dict[str, Any] | str]) -> ParsedBody:
+    good = [(row, item) for row, item in enumerate(found) if isinstance(item, dict)]
+    records = [Record(*(as_text(item.get(name)) for name in FIELDS)) for _, item in good]
+    return ParsedBody(records, [row for row, _ in good], len(found), bad_lines(found, 0))
+
+
+@dataclass(frozen=True)
+class TypedRecords:
+    """Good records of several requests as columns, and the skipped rows of each request by reason."""
+
+    frame: pl.DataFrame
+    row: IntArray
+    accepted: list[int]
+    skipped: list[dict[str, list[int]]]
+
+
+def shortened(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer with the first skipped rows of each reason; if some are left out, with a count."""
+    skipped: dict[str, list[int]] = answer["skipped"]
+    if all(len(rows) <= LISTED for rows in skipped.values()):
+        return dict(answer)
+    listed = {reason: rows[:LISTED] for reason, rows in skipped.items()}
+    return {**answer, "skipped": listed, "skipped_total": sum(map(len, skipped.values()))}
+
+
+def to_columns(requests: Sequence[ParsedBody], now: int) -> TypedRecords:
+    """Return the records of several requests as typed columns; `now` replaces missing times."""
+    records = [record for request in requests for record in request.records]
+    plain = _fast_path(records, _messages(requests), _arrivals(requests, now)) if records else None
+    if plain is None:
+        return _slow_path(records, requests, now)
+    skipped = [{reason: rows.tolist() for reason, rows in one.bad.items()} for one in requests]
+    return TypedRecords(plain, np.arange(len(records)), [len(one.records) for one in requests], skipped)
+
+
+def _slow_path(records: Sequence[Record], requests: Sequence[ParsedBody], now: int) -> TypedRecords:
+    """Return records of any kind as typed columns, with the reasons of skipped ones."""
+    sizes = np.array([len(request.records) for request in requests], np.int64)
+    ends = np.cumsum(sizes)
+    columns = {name: _texts([getattr(record, name) for record in records]) for name in FIELDS}
+    table = Table(pl.DataFrame({"row": np.arange(len(records)), **columns}), 0, len(records))
+    good = clean(table, _OPTIONS)
+    row = good.frame["row"].to_numpy()
+    request = np.searchsorted(ends, row, side="right")
+    frame = good.frame.drop("row").with_columns(
+        rows_since_head=_rows_since_head(good.frame, _messages(requests)[row])
+    )
+    arrivals = np.broadcast_to(_arrivals(requests, now), len(records))[row]
+    timed = frame.with_columns(pl.col("time").fill_null(pl.Series(arrivals).cast(times.TIME)))
+    accepted = np.bincount(request, minlength=len(requests)).tolist()
+    skipped = [
+        _skipped(one, good.bad, int(end), int(size))
+        for one, end, size in zip(requests, ends, sizes, strict=True)
+    ]
+    typed = timed.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+    return TypedRecords(typed, row, accepted, skipped)
+
+
+def _messages(requests: Sequence[ParsedBody]) -> IntArray:
+    """Return the number of each record's message; a request is one message unless it states otherwise."""
+    found, free = [], 0
+    for one in requests:
+        own = np.zeros(len(one.records), np.int64) if one.message_index is None else one.message_index
+        found.append(own + free)
+        free += int(own.max(initial=0)) + 1
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def _arrivals(requests: Sequence[ParsedBody], now: int) -> IntArray:
+    """Return the arrival time of each record, or one time for all."""
+    if all(one.arrival_times is None for one in requests):
+        return np.array(now, np.int64)
+    return np.concatenate(
+        [
+            np.full(len(one.records), now) if one.arrival_times is None else one.arrival_times
+            for one in requests
+        ]
+    )
+
+
+def _texts(values: list[Value]) -> pl.Series:
+    try:
+        return pl.Series(values, dtype=pl.String, strict=True)
+    except (TypeError, OverflowError):  # some are numbers
+        return pl.Series([as_text(value) for value in values], dtype=pl.String)
+
+
+def _skipped(request: ParsedBody, bad: Faults, end: int, size: int) -> dict[str, list[int]]:
+    """Return the skipped rows of a request by reason, numbered within the request."""
+    found = {reason: rows.tolist() for reason, rows in request.bad.items()}
+    for reason, rows in bad.items():
+        mine = rows[(rows >= end - size) & (rows < end)] - (end - size)
+        if mine.size:
+            found[reason] = sorted(
+                [*found.get(reason, []), *(request.rows[place] for place in mine.tolist())]
+            )
+    return found
+
+
+def _rows_since_head(frame: pl.DataFrame, message: IntArray) -> pl.Series:
+    """Return the distance to the first row of each row's search: same message, user, query and time."""
+    when = frame["time"].to_physical().fill_null(_NEVER).to_numpy()
+    who = frame.select(pl.col("user").hash(1) ^ pl.col("query").hash(2)).to_series().to_numpy().view(np.int64)
+    row = np.arange(frame.height)
+    order = np.argsort(when, kind="stable")
+    return pl.Series(
+        row - heads(when, who ^ (message * 0x9E3779B97F4A7C1), row, order, _NEVER), dtype=pl.Int32
+    )
+
+
+def _fast_path(records: Sequence[Any], message: IntArray, arrivals: IntArray) -> pl.DataFrame | None:
+    """Return plain records as typed columns; None if any of them is not plain.
+
+    Plain: user and query are non-empty texts without NUL and not very long; times have `_TIME_FORMAT` or are
+    missing; ranks are integers. The slow path yields the same.
+    """
+    users, queries = [one.user for one in records], [one.query for one in records]
+    if not (_all_texts(users) and _all_texts(queries)):
+        return None
+    urls, categories = _optional([one.url for one in records]), _optional([one.category for one in records])
+    ranks, texts = [one.rank for one in records], [one.time for one in records]
+    if urls is None or categories is None or not set(map(type, ranks)) <= {int, _ABSENT}:
+        return None
+    when = _parsed_times(texts, arrivals)
+    if when is None or _has_nul(users, queries, urls, categories):
+        return None
+    try:
+        rank = pl.Series("rank", ranks, pl.Int64)
+    except (OverflowError, TypeError):
+        return None
+    distance = _distances(list(zip(message.tolist(), users, queries, texts, strict=True)))
+    return pl.DataFrame(
+        [
+            pl.Series("user", users, pl.String),
+            pl.Series("query", queries, pl.String),
+            when,
+            rank,
+            pl.Series("url", urls, pl.String),
+            pl.Series("category", categories, pl.String),
+            pl.Series("rows_since_head", distance, pl.Int32),
+        ]
+    )
+
+
+def _all_texts(values: list[Any]) -> bool:
+    """Whether all values are texts, none empty or very long."""
+    return set(map(type, values)) == {str} and "" not in values and _short(values)
+
+
+def _short(values: list[str]) -> bool:
+    return max(map(len, values)) * 4 <= reasons.QUERY_LIMIT
+
+
+def _optional(values: list[Any]) -> list[str | None] | None:
+    """Return texts with None for empty ones; None if some values are not texts."""
+    kinds = set(map(type, values))
+    if kinds == {_ABSENT}:
+        return values
+    if not kinds <= {str, _ABSENT} or not _short([value for value in values if value is not None]):
+        return None
+    return [value or None for value in values] if "" in values else values
+
+
+def _parsed_times(texts: list[Any], arrivals: IntArray) -> pl.Series | None:
+    """Return times, with the arrival where one is missing; None if some are not in `_TIME_FORMAT`."""
+    arrived = np.broadcast_to(arrivals, len(texts))
+    kinds = set(map(type, texts))
+    if kinds == {_ABSENT}:
+        return pl.Series("time", arrived).cast(times.TIME)
+    if not kinds <= {str, _ABSENT}:
+        return None
+    given = [text for text in texts if text is not None]
+    if not _TIMES.fullmatch("\n".join(given) + "\n"):
+        return None
+    read = pl.Series("time", texts, pl.String).str.to_datetime(_TIME_FORMAT, time_unit="us", strict=False)
+    if read.null_count() != len(texts) - len(given):
+        return None
+    filled = read.to_physical().fill_null(0).to_numpy()
+    missing = np.array([text is None for text in texts]) if len(given) < len(texts) else False
+    if filled.min() < _YEAR_ONE:
+        return None
+    return pl.Series("time", np.where(missing, arrived, filled)).cast(times.TIME)
+
+
+def _has_nul(*columns: Sequence[str | None]) -> bool:
+    return any("\0" in "".join(filter(None, column)) for column in columns)
+
+
+def _distances(whose: list[tuple[int, str, str, str | None]]) -> list[int]:
+    """Return the distance to the first row with the same message, user, query and time."""
+    if len(set(whose)) == len(whose):
+        return [0] * len(whose)
+    first: dict[Any, int] = {}
+    return [0 if key[3] is None else place - first.setdefault(key, place) for place, key in enumerate(whose)]

@@ -1,0 +1,25 @@
+"""The process: TLS files, and its end when the worker fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.service
+pytest.importorskip("fastapi")
+
+from querycloak.errors import UsageError  # noqa: E402
+from querycloak.service.launch import tls_context  # noqa: E402
+from querycloak.service.settings import ServiceSettings  # noqa: E402
+
+
+def test_tls_needs_both_files_and_good_ones(tmp_path: Path) -> None:
+    assert tls_context(ServiceSettings()) is None
+    with pytest.raises(UsageError, match="both"):
+        tls_context(ServiceSettings(tls_certificate="a"))
+    with pytest.raises(UsageError, match="No such file"):
+        tls_context(ServiceSettings(tls_certificate=str(tmp_path / "a"), tls_key=str(tmp_path / "b")))
+    (tmp_path / "a").write_text("no certificate")
+    with pytest.raises(UsageError, match="cannot use"):
+        tls_context(ServiceSettings(tls_certificate=str(tmp_path / "a"), tls_key=str(tmp_path / "a")))
