@@ -14,14 +14,14 @@ WORDS = 5000
 
 _JOB = """
 import json, resource, sys, time
-from querycloak import io
+from querycloak import formats
 source, target, kind = sys.argv[1:]
 begin = time.perf_counter()
-log = io.read(source)
+log = formats.read(source)
 read = time.perf_counter()
 peak_read = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 if target:
-    io.write(log, target, io.layout_for(target, kind, like=log.layout))
+    formats.write(log, target, formats.Layout.for_output(target, kind, like=log.layout))
 done = time.perf_counter()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({"rows": len(log), "read_seconds": read - begin, "write_seconds": done - read,

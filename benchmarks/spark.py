@@ -88,7 +88,7 @@ def run_local(log: Path, method: str) -> dict[str, Any]:
         layout = piece.layout
     lap("read and sort")
     out = log.with_name(f"local-{method}.parquet")
-    with formats.Writer(str(out), formats.layout_for(str(out), like=layout)) as writer:
+    with formats.Writer(str(out), formats.Layout.for_output(str(out), like=layout)) as writer:
         for part in local.run(pipeline, spool.pieces(1_000_000)):
             lap("protect")
             writer.write(part.frame)

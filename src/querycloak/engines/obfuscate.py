@@ -61,7 +61,7 @@ def obfuscate(request: Cover) -> dict[str, Any]:
         "records": 0,
         "timed": searches.timed,
     }
-    layout = formats.layout_for(request.output, like=log.layout, columns=log.frame.columns)
+    layout = formats.Layout.for_output(request.output, like=log.layout, columns=log.frame.columns)
     told = []
     with formats.Writer(request.output, layout, private=True) as writer:
         for piece in trace.covered(searches, request.settings, key):

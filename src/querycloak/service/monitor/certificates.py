@@ -210,7 +210,7 @@ def _name(number: int) -> str:
 def _document(period: Period, facts: Facts, ledger: dict[str, Any], *, reproducible: bool) -> Certificate:
     """Return the certificate of a period, in the same form as that of a file."""
     methods, lineage = period.findings()
-    layout = formats.default_layout("jsonl", ("offset", *CANONICAL))
+    layout = formats.Layout.default("jsonl", ("offset", *CANONICAL))
     return certificate.build(
         release={
             "id": _name(period.number),

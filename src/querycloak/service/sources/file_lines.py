@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
@@ -11,54 +11,43 @@ from typing import Final
 import polars as pl
 
 from querycloak.errors import DataError, QueryCloakError
-from querycloak.formats.clean import clean
-from querycloak.formats.delimited import DelimitedReader
-from querycloak.formats.sniff import format_of
-from querycloak.formats.streams import Source as ByteSource
-from querycloak.formats.table import Faults, Options, note
+from querycloak.formats import LineFormat, ReadOptions, detect
+from querycloak.formats.source import BYTE_ORDER_MARK, Block
+from querycloak.formats.validation import validate
 from querycloak.service.ingest.parse import FIELDS, ParsedBody, Record, Value, parse, to_columns
 from querycloak.service.sources.file_tail import GRACE, LONGEST, PIECE, Chunk, FilePosition, FileTail
 from querycloak.service.sources.source import PAUSE, Source, Submit
 
 #: Everything that can go wrong; a fault inside polars is no `Exception`.
 FAULTS: Final = (Exception, pl.exceptions.PanicException)
-_OPTIONS: Final = Options(required=("user", "query"))
-_MARK: Final = b"\xef\xbb\xbf"
+_OPTIONS: Final = ReadOptions(required=("user", "query"))
 _NO_HEADER: Final = "the first line of the file to follow does not name the columns of a log"
 
 
-class _Memory(ByteSource):
-    """Bytes in memory that are read like those of a file."""
-
-    def __init__(self, data: bytes) -> None:
-        self.path, self.compression, self.head = "lines", "", data.removeprefix(_MARK)
-
-    def chunks(self) -> Iterator[bytes]:
-        yield self.head
-
-
-class LineFormat:
-    """How to read the lines of a file: JSON lines, Excite, or TSV or CSV with a header."""
+class LineReader:
+    """Reads the lines of a file: JSON lines, or any other format of lines."""
 
     def __init__(self, first: bytes) -> None:
-        self._json = first.removeprefix(_MARK).lstrip()[:1] in (b"{", b"")
-        self._format = "jsonl" if self._json else _format(first)
-        self._header = b"" if self._format in ("jsonl", "excite") else first + b"\n"
+        self._first = first.removeprefix(BYTE_ORDER_MARK)
+        self._json = self._first.lstrip()[:1] in (b"{", b"")
+        self._format = None if self._json else _format(self._first)
+        self._header = first + b"\n" if self._format is not None and self._format.traits.header else b""
 
     @property
     def begin(self) -> int:
-        """Where the first record of a file stands."""
+        """Position of the first record of a file."""
         return len(self._header)
 
     def read(self, lines: bytes) -> ParsedBody:
         """Read records; bad ones are counted. A file that is no log is refused, without showing any of it."""
-        if self._json:
-            return parse(lines.removeprefix(_MARK), lines=True)
+        if self._format is None:
+            return parse(lines.removeprefix(BYTE_ORDER_MARK), lines=True)
         try:
-            reader = DelimitedReader(_Memory(self._header + lines), self._format, _OPTIONS)
+            parser = self._format.parser(self._first, _OPTIONS)
         except QueryCloakError:  # its message may show the first line, which may be a record
             raise DataError(_NO_HEADER) from None
-        return _records(reader)
+        table = validate(parser.parse(Block(lines, final=True)), _OPTIONS, self._format.parse_time)
+        return ParsedBody(_records(table.frame), table.frame["row"].to_list(), table.rows, table.bad)
 
     def begins(self, lines: bytes) -> list[int]:
         """Return where each row begins; an empty line of JSON lines is no row."""
@@ -75,33 +64,17 @@ class LineFormat:
         return True
 
 
-def _format(first: bytes) -> str:
-    found = format_of(_Memory(first + b"\n"), None)
-    if found == "parquet":
+def _format(first: bytes) -> LineFormat:
+    found = detect(first + b"\n")
+    if not isinstance(found, LineFormat):
         raise DataError("the file to follow is not made of lines")
     return found
 
 
-def _records(reader: DelimitedReader) -> ParsedBody:
-    records: list[Record] = []
-    rows: list[int] = []
-    bad: Faults = {}
-    size = 0
-    for raw in reader.tables():
-        table = clean(raw, _OPTIONS, reader.parse_time)
-        for reason, some in table.bad.items():
-            note(bad, reason, some)
-        frame = table.frame.with_columns(
-            table.frame[name].dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
-            for name in ("time",)
-            if name in table.frame.columns
-        )
-        rows += frame["row"].to_list()
-        records += [
-            Record(**row) for row in frame.select(pl.col(n) for n in FIELDS if n in frame.columns).to_dicts()
-        ]
-        size = table.end
-    return ParsedBody(records, rows, size, bad)
+def _records(frame: pl.DataFrame) -> list[Record]:
+    if "time" in frame.columns:
+        frame = frame.with_columns(frame["time"].dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ"))
+    return [Record(**row) for row in frame.select(n for n in FIELDS if n in frame.columns).to_dicts()]
 
 
 def before_last_search(parsed: ParsedBody, begins: list[int], size: int) -> tuple[ParsedBody, int]:
@@ -145,7 +118,7 @@ class FileTailSource(Source):
         super().__init__("querycloak-tail")
         self._path, self._grace = path, grace
         self._tail: FileTail
-        self._format: tuple[tuple[int, int, int], LineFormat] | None = None
+        self._format: tuple[tuple[int, int, int], LineReader] | None = None
         self._size = PIECE
         self._end, self._end_seen = (0, 0), 0.0
 
@@ -185,14 +158,14 @@ class FileTailSource(Source):
             self._tail.give_up()
             raise
 
-    def _format_of(self, place: FilePosition) -> LineFormat:
+    def _format_of(self, place: FilePosition) -> LineReader:
         """Return the format of the file; it is detected once for each file."""
         file = (place.inode, place.head, place.head_bytes)
         if self._format is None or self._format[0] != file:
-            self._format = file, LineFormat(self._tail.header())
+            self._format = file, LineReader(self._tail.header())
         return self._format[1]
 
-    def _take(self, form: LineFormat, chunk: Chunk) -> bool:
+    def _take(self, form: LineReader, chunk: Chunk) -> bool:
         begin = form.begin if chunk.place.offset == 0 else 0
         lines = chunk.data[begin:]
         try:

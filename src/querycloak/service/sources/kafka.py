@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 
 from querycloak.errors import DataError, QueryCloakError, Unavailable
-from querycloak.formats.reasons import NOT_JSON
-from querycloak.formats.table import as_rows
+from querycloak.formats.validation import NOT_JSON
 from querycloak.log import IntArray
 from querycloak.service import kafka_client
 from querycloak.service.ingest.parse import ParsedBody, Record, parse
@@ -167,13 +166,13 @@ def _one_by_one(values: list[bytes]) -> ParsedBody:
     for one, start in zip(found, starts, strict=False):
         for reason, rows in one.bad.items():
             bad.setdefault(reason, []).extend((rows + start).tolist())
-    faults = {reason: as_rows(rows) for reason, rows in bad.items()}
+    faults = {reason: np.asarray(rows, np.int64) for reason, rows in bad.items()}
     return ParsedBody(records, range(len(records)), starts[-1], faults, message_index=parts)
 
 
 def _parse_value(value: bytes) -> ParsedBody:
     if not value.strip():
-        return ParsedBody([], [], 1, {NOT_JSON: as_rows([0])})
+        return ParsedBody([], [], 1, {NOT_JSON: np.array([0])})
     try:
         found = _WHOLE.decode(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

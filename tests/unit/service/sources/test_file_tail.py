@@ -326,7 +326,7 @@ def test_lines_are_read_in_memory(tmp_path, monkeypatch):
 
     for name in ("NamedTemporaryFile", "TemporaryFile", "mkstemp", "mkdtemp", "SpooledTemporaryFile"):
         monkeypatch.setattr(tempfile, name, refused)
-    monkeypatch.setattr("querycloak.formats.streams.open_bytes", refused)
+    monkeypatch.setattr("querycloak.formats.source.open_bytes", refused)
     path = tmp_path / "log"
     path.write_bytes(b"user\tquery\na\tq\n")
     fed(path, lambda door, feeder: door.records == [("a", "q", None)])

@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 
 from querycloak import formats
 from querycloak.errors import DataError
-from querycloak.formats import reasons, streams
+from querycloak.formats import source, validation
 
 Make = Callable[..., Path]
 AOL = b"AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n"
@@ -42,16 +42,16 @@ CSV_FAULTS = {
     "no user": b'"",kettle,2006-03-01 07:17:12,,',
     "no query": b"1,,2006-03-01 07:17:12,,",
     "no time": b"1,kettle,,,",
-    "unclosed quote": b'1,"kettle,2006-03-01 07:17:12,,',
+    "bad quoting": b'1,"kettle,2006-03-01 07:17:12,,',
 }
 JSON_FAULTS = {
     "not JSON": b'{"user":"1","query":"kettle"',
     "unreadable time": b'{"user":"1","query":"kettle","time":"soon"}',
-    "unreadable rank": b'{"user":"1","query":"kettle","time":5,"rank":"x"}',
-    "not UTF-8": b'{"user":"1","query":"ket\xfftle","time":5}',
-    "NUL byte": b'{"user":"1","query":"ket\\u0000tle","time":5}',
-    "no user": b'{"user":null,"query":"kettle","time":5}',
-    "no query": b'{"user":"1","query":["kettle"],"time":5}',
+    "unreadable rank": b'{"user":"1","query":"kettle","time":1141197432,"rank":"x"}',
+    "not UTF-8": b'{"user":"1","query":"ket\xfftle","time":1141197432}',
+    "NUL byte": b'{"user":"1","query":"ket\\u0000tle","time":1141197432}',
+    "no user": b'{"user":null,"query":"kettle","time":1141197432}',
+    "no query": b'{"user":"1","query":["kettle"],"time":1141197432}',
     "no time": b'{"user":"1","query":"kettle"}',
 }
 GOOD = {
@@ -65,7 +65,7 @@ CASES = [(kind, reason) for kind, (_, faults) in FORMS.items() for reason in fau
 
 def small_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     for name in ("BLOCK", "_PLAIN_READ", "_HEAD"):
-        monkeypatch.setattr(streams, name, size)
+        monkeypatch.setattr(source, name, size)
 
 
 @pytest.mark.parametrize(("kind", "reason"), CASES)
@@ -144,16 +144,18 @@ def test_pieces_are_the_same_as_the_whole(
 def test_an_unclosed_quote_does_not_swallow_the_rest(log_file: Make) -> None:
     rows = [b'0,"never closed,2006-03-01 07:17:12,,'] + [GOOD["csv"] % n for n in range(1, 50)]
     log = formats.read(log_file(CSV + b"\n".join(rows), "log.csv"))
-    assert log.skipped.counts == {"unclosed quote": 1}
+    assert log.skipped.counts == {"bad quoting": 1}
     assert log.frame.height == 49
-    plain = [b'0,"never closed,2006-03-01 07:17:12,,'] + [b"%d,kettle,5,," % n for n in range(1, 50)]
+    plain = [b'0,"never closed,2006-03-01 07:17:12,,'] + [
+        b"%d,kettle,2006-03-01 07:17:12,," % n for n in range(1, 50)
+    ]
     log = formats.read(log_file(CSV + b"\n".join(plain), "log.csv"))
     assert log.frame["row"].to_list() == list(range(1, 50))
 
 
 def test_a_quoted_record_may_span_lines_and_blocks(log_file: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     small_blocks(monkeypatch, 16)
-    text = b'1,"one\ntwo, ""three""\r\nfour",5,,\r\n2,5" pipe,6,,\r\n3,"x",7,,\r\n'
+    text = b'1,"one\ntwo, ""three""\r\nfour",1141197432,,\r\n2,5" pipe,1141197433,,\r\n3,"x",1141197434,,\r\n'
     log = formats.read(log_file(CSV + text, "log.csv"))
     assert log.frame["query"].to_list() == ['one\ntwo, "three"\r\nfour', '5" pipe', "x"]
     assert log.frame["row"].to_list() == [0, 1, 2]
@@ -168,7 +170,7 @@ def test_sizes_have_limits(kind: str, tmp_path: Path) -> None:
         time=pl.datetime(2024, 1, 1, time_zone="UTC")
     )
     path = tmp_path / "log.txt"
-    formats.write(frame, path, formats.layout_for(path, kind))
+    formats.write(frame, path, formats.Layout.for_output(path, kind))
     log = formats.read(path, format=kind)
     assert log.frame["row"].to_list() == [0, 3]
     assert log.frame["query"].str.len_bytes().to_list() == [1 << 20, 1]
@@ -177,7 +179,7 @@ def test_sizes_have_limits(kind: str, tmp_path: Path) -> None:
 
 def test_a_line_too_long_to_hold_is_one_bad_row(log_file: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     small_blocks(monkeypatch, 64)
-    monkeypatch.setattr(streams, "LONGEST_LINE", 200)
+    monkeypatch.setattr(source, "LONGEST_LINE", 200)
     for kind in ("aol", "jsonl"):
         header, _ = FORMS[kind]
         content = header + b"\n".join([GOOD[kind] % 0, b"x" * 1000, GOOD[kind] % 2])
@@ -197,10 +199,15 @@ def test_json_oddities(log_file: Make) -> None:
     lines = [
         {"user": 17, "query": "kettle", "time": 1141197432},
         {"user": 12345678901234567890123, "query": "kettle", "time": 1141197432.5},
-        {"user": True, "query": "kettle", "time": 1},
+        {"user": True, "query": "kettle", "time": 1141197432},
     ]
     raw = [json.dumps(line).encode() for line in lines]
-    raw += [b'{"user":"a","query":"\\ud800","time":1}', b"[1]", b"", b'{"user":"a","query":NaN,"time":1}']
+    raw += [
+        b'{"user":"a","query":"\\ud800","time":1141197432}',
+        b"[1]",
+        b"",
+        b'{"user":"a","query":NaN,"time":1141197432}',
+    ]
     log = formats.read(log_file(b"\n".join(raw) + b"\n", "log.jsonl"))
     assert log.frame["user"].to_list() == ["17", "12345678901234567890123"]
     assert log.skipped.first_rows == {"no user": [2], "not UTF-8": [3], "not JSON": [4, 5, 6]}
@@ -208,6 +215,6 @@ def test_json_oddities(log_file: Make) -> None:
 
 def test_every_reason_is_explained_and_documented() -> None:
     page = (Path(__file__).parents[3] / "docs/reference/formats.md").read_text()
-    for reason, explanation in reasons.REASONS.items():
+    for reason, explanation in validation.REASONS.items():
         assert explanation
         assert f"`{reason}`" in page

@@ -11,11 +11,10 @@ import pytest
 
 from querycloak import formats
 from querycloak.errors import UsageError
-from querycloak.formats.layout import default_layout
 
 TYPES = {"user": "Int64", "query": "String"}
 LAYOUT = replace(
-    default_layout("parquet"),
+    formats.Layout.default("parquet"),
     columns=("user", "query"),
     mapping={"user": "user", "query": "query"},
     types=TYPES,
@@ -30,7 +29,7 @@ def written(path, parts, layout=LAYOUT):
     with formats.Writer(path, layout) as writer:
         for part in parts:
             writer.write(part)
-        assert stat.S_IMODE(writer.unfinished.stat().st_mode) == 0o600
+        assert stat.S_IMODE(writer.temporary_path.stat().st_mode) == 0o600
         writer.commit()
         return writer.sha256
 
@@ -72,7 +71,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, monkeypatch):
 
     def fill():
         with formats.Writer(tmp_path / "out.parquet", LAYOUT) as writer:
-            monkeypatch.setattr(writer._output._sink, "_file", Full())
+            monkeypatch.setattr(writer._output, "_file", Full())
             for part in frames(["1"], ["2"], ["3"]):
                 writer.write(part)
             writer.commit()

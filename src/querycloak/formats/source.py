@@ -1,16 +1,16 @@
-"""Bytes of a file or of standard input, decompressed on the way, in blocks that end with a line."""
+"""Bytes of a file or of standard input, decompressed, in blocks of whole lines."""
 
 from __future__ import annotations
 
 import io
 import sys
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from querycloak.errors import DataError, UsageError
+from querycloak.files import DamagedFile, compression_of, decompress
 
 #: Called with the bytes read so far and the bytes in all (0: unknown).
 Progress = Callable[[int, int], None]
@@ -18,14 +18,14 @@ Progress = Callable[[int, int], None]
 BLOCK: Final = 16 << 20
 #: A line longer than this is never held in memory.
 LONGEST_LINE: Final = 64 << 20
-MAGIC: Final = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _PLAIN_READ: Final = BLOCK
 _HEAD: Final = 64 << 10
-#: A packed byte may hold thousands, so packed files are read in small bites.
-_PACKED_READ: Final = 16 << 10
+#: A compressed byte may stand for thousands, so compressed files are read in small steps.
+_COMPRESSED_READ: Final = 16 << 10
 
 
-def shown(path: str | Path | bytes) -> str:
+def display_name(path: str | Path | bytes) -> str:
     """Return the name of an input for a message."""
     if isinstance(path, bytes):
         return "the file in memory"
@@ -41,35 +41,34 @@ def open_bytes(path: str | Path | bytes) -> IO[bytes]:
     try:
         return open(path, "rb")
     except FileNotFoundError:
-        raise UsageError(f"there is no file {shown(path)}", hint="check the path") from None
-    except IsADirectoryError:
-        hint = "a folder is read only if it holds `ubi_queries.ndjson`"
-        raise UsageError(f"{shown(path)} is a folder, not a log", hint=hint) from None
+        raise UsageError(f"there is no file {display_name(path)}", hint="check the path") from None
     except OSError as error:
-        raise UsageError(f"{shown(path)} cannot be opened: {error.strerror}") from None
+        raise UsageError(f"{display_name(path)} cannot be opened: {error.strerror}") from None
 
 
 class Source:
-    """An input that can be looked into before it is read; knows its compression."""
+    """An input with its head and its compression; `folder` is the folder that was named instead of it."""
 
-    def __init__(self, path: str | Path | bytes, progress: Progress | None = None) -> None:
-        self.path = path
+    def __init__(
+        self, path: str | Path | bytes, progress: Progress | None = None, folder: Path | None = None
+    ) -> None:
+        self.path, self.folder = path, folder
         self._file = open_bytes(path)
         self._progress = progress
         self._total = _size(path)
         self._seen = 0
         try:
             start = self._read(8)
-            self.compression = next((name for magic, name in MAGIC.items() if start.startswith(magic)), "")
-            self._chunks = self._unpacked(start)
-            self.head = _gather(self._chunks, _HEAD)
+            self.compression = compression_of(start)
+            self._chunks = self._decompressed(start)
+            self.head = _gather(self._chunks, _HEAD).removeprefix(BYTE_ORDER_MARK)
         except DataError:
             self.close()
             raise
 
     def chunks(self) -> Iterator[bytes]:
-        """Give the unpacked bytes, byte order mark removed, in blocks of about `BLOCK` bytes."""
-        waiting, size = [self.head.removeprefix(b"\xef\xbb\xbf")], len(self.head)
+        """Yield the decompressed bytes, byte order mark removed, in blocks of about `BLOCK` bytes."""
+        waiting, size = [self.head], len(self.head)
         for chunk in self._chunks:
             waiting.append(chunk)
             size += len(chunk)
@@ -79,7 +78,7 @@ class Source:
         yield b"".join(waiting)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not sys.stdin.buffer:
             self._file.close()
 
@@ -87,23 +86,23 @@ class Source:
         try:
             piece = self._file.read(size)
         except OSError as error:
-            raise DataError(f"{shown(self.path)} cannot be read: {error.strerror}") from None
+            raise DataError(f"{display_name(self.path)} cannot be read: {error.strerror}") from None
         self._seen += len(piece)
         if self._progress is not None:
             self._progress(self._seen, self._total)
         return piece
 
-    def _unpacked(self, start: bytes) -> Iterator[bytes]:
+    def _decompressed(self, start: bytes) -> Iterator[bytes]:
         if not self.compression:
             yield start
             while piece := self._read(_PLAIN_READ):
                 yield piece
             return
         try:
-            yield from _unpack(start, lambda: self._read(_PACKED_READ), self.compression)
-        except _Damaged as error:
+            yield from decompress(start, lambda: self._read(_COMPRESSED_READ), self.compression)
+        except DamagedFile as error:
             raise DataError(
-                f"{shown(self.path)} is {error} ({self.compression})",
+                f"{display_name(self.path)} is {error} ({self.compression})",
                 hint="fetch the file again; nothing of it was passed on",
             ) from None
 
@@ -112,38 +111,6 @@ def _size(path: str | Path | bytes) -> int:
     if isinstance(path, bytes):
         return len(path)
     return 0 if str(path) == "-" else Path(path).stat().st_size
-
-
-class _Damaged(Exception):
-    """The packed bytes end too early, or are not what they claim to be."""
-
-
-def _unpack(piece: bytes, more: Callable[[], bytes], compression: str) -> Iterator[bytes]:
-    """Unpack one packed part after the other; files may be several, put together."""
-    part = _unpacker(compression)
-    while True:
-        if not piece:
-            piece = more()
-        if not piece:
-            if part.eof:
-                return
-            raise _Damaged("truncated")
-        if part.eof:
-            part = _unpacker(compression)
-        try:
-            plain = part.decompress(piece)
-        except Exception:  # zlib.error or ZstdError: both say only that the bytes are damaged
-            raise _Damaged("damaged") from None
-        piece = part.unused_data if part.eof else b""
-        yield plain
-
-
-def _unpacker(compression: str) -> Any:
-    if compression == "gz":
-        return zlib.decompressobj(wbits=31)
-    import zstandard
-
-    return zstandard.ZstdDecompressor().decompressobj()
 
 
 def _gather(chunks: Iterator[bytes], least: int) -> bytes:
@@ -158,7 +125,10 @@ def _gather(chunks: Iterator[bytes], least: int) -> bytes:
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines, the last with its newline. `overlong`: stands for one line too long to hold."""
+    """Whole lines, each with its newline. `final`: no later block continues their last record.
+
+    `overlong`: instead of lines, one line that is too long to hold.
+    """
 
     data: bytes
     final: bool = False
@@ -166,7 +136,7 @@ class Block:
 
 
 class LineBlocks:
-    """Cuts a stream of bytes at line ends; what a parser could not finish comes back in the next block."""
+    """Cuts a stream of bytes at line ends; what a parser could not finish comes again in the next block."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -174,11 +144,11 @@ class LineBlocks:
         self._skipping = False
 
     def push_back(self, tail: bytes) -> None:
-        """Put back lines that need what follows them to make sense."""
+        """Return lines whose last record continues in the next block."""
         self._pending = tail + self._pending
 
     def first_line(self) -> bytes:
-        """Take the first line off, without its line end."""
+        """Remove and return the first line, without its newline."""
         while b"\n" not in self._pending and (chunk := next(self._chunks, None)) is not None:
             self._pending += chunk
             if len(self._pending) > LONGEST_LINE:
@@ -195,14 +165,20 @@ class LineBlocks:
                 self._skipping = not found
             if b"\n" in chunk:
                 yield self._split(chunk)
-            elif len(self._pending) + len(chunk) > LONGEST_LINE:
-                self._pending, self._skipping = b"", True
+            elif len(self._pending) - self._lines_end() + len(chunk) > LONGEST_LINE:
+                complete, self._pending = self._pending[: self._lines_end()], b""
+                if complete:  # pushed back; the long line ends the record that they could not finish
+                    yield Block(complete, final=True)
+                self._skipping = True
                 yield Block(b"", overlong=True)
             else:
                 self._pending += chunk
         if self._pending:
             data, self._pending = self._pending, b""
             yield Block(data if data.endswith(b"\n") else data + b"\n", final=True)
+
+    def _lines_end(self) -> int:
+        return self._pending.rfind(b"\n") + 1
 
     def _split(self, chunk: bytes) -> Block:
         data = self._pending + chunk if self._pending else chunk

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from querycloak.engines.own import read_history
 from querycloak.errors import DataError, UnknownName, UsageError
-from querycloak.formats.history import read_history
 
 
 def searched(text, **more):
@@ -88,6 +88,14 @@ def test_a_log_needs_no_user_column(put):
     assert (lines.format, queries(lines)) == ("jsonl", ["red shoes"])
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "|", "\t"])
+def test_a_table_with_any_delimiter_is_no_list(put, delimiter):
+    lines = ["user,query,time", "u1,asthma inhaler,2024-03-01 09:30:00", 'u1,"red, blue",2024-03-01 09:31:00']
+    found = read_history(put("\n".join(line.replace(",", delimiter) for line in lines[:2]), "own.txt"))
+    assert queries(found) == ["asthma inhaler"]
+    assert found.format in ("csv", "tsv")
+
+
 def test_several_clicks_are_one_search_and_untimed_repeats_are_several(put):
     head = "AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n"
     rows = [f"7\tshoes\t2006-03-01 09:30:00\t{rank}\thttp://a.b" for rank in (1, 2)]
@@ -128,7 +136,7 @@ def test_options_that_cannot_be_meant(put):
         read_history("-")
     with pytest.raises(UsageError, match="no file"):
         read_history(path.with_name("missing"))
-    with pytest.raises(DataError, match="row 1: no query"):
+    with pytest.raises(DataError, match=r"data row 1 \(counted from 0\): no query"):
         read_history(path, strict=True)
     with pytest.raises(DataError, match="not a list"):
         read_history(put("{}"), format="takeout")

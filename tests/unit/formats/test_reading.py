@@ -99,7 +99,7 @@ def test_other_encodings_and_arrays_are_named(log_file: Make) -> None:
 
 
 def test_a_missing_column_is_named_with_the_way_out(log_file: Make) -> None:
-    path = log_file(b"client,query,time\nc,kettle,5\n", "log.csv")
+    path = log_file(b"client,query,time\nc,kettle,2024-03-01 07:17:12\n", "log.csv")
     with pytest.raises(
         DataError, match="has no column `user`; its columns are client, query, time"
     ) as caught:
@@ -163,7 +163,7 @@ def test_typed_parquet_comes_back_typed(tmp_path: Path) -> None:
     assert log.dropped_columns == ("extra",)
     for size in (1, 2):
         with formats.Writer(
-            tmp_path / "out.parquet", formats.layout_for(tmp_path / "out.parquet", like=log.layout)
+            tmp_path / "out.parquet", formats.Layout.for_output(tmp_path / "out.parquet", like=log.layout)
         ) as writer:
             for piece in log.frame.iter_slices(size):
                 writer.write(piece)
