@@ -153,6 +153,37 @@ def test_bodies_under_way_share_one_room(service: Service, client: TestClient) -
 # What nobody may learn
 
 
+SECRET = "zzplantedzz"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "more"),
+    [
+        ("GET", f"/{SECRET}?q={SECRET}", {}),
+        ("GET", f"/v1/released?{SECRET}={SECRET}", {}),
+        ("GET", f"/v1/released?after={SECRET}", {}),
+        ("GET", f"/v1/certificates/{SECRET}", {}),
+        ("DELETE", f"/v1/status?q={SECRET}", {}),
+        ("GET", f"/static/{SECRET}", {}),
+        ("POST", "/v1/records", {"content": SECRET, "headers": {"content-type": "application/json"}}),
+        ("POST", "/v1/records", {"content": SECRET, "headers": {"content-type": SECRET}}),
+        ("POST", "/v1/records", {"content": SECRET, "headers": {"content-encoding": SECRET}}),
+        ("POST", "/v1/records", {"content": SECRET, "headers": {"content-encoding": "gzip"}}),
+        ("POST", "/v1/erasures", {"json": {"user": "", SECRET: SECRET}}),
+        ("POST", "/v1/profiles", {"json": {"label": SECRET}}),
+        ("POST", "/v1/records", {"content": SECRET, "headers": {"origin": f"http://{SECRET}"}}),
+        ("GET", "/v1/status", {"headers": {"host": SECRET}}),
+    ],
+)
+def test_no_error_repeats_the_request(
+    client: TestClient, method: str, path: str, more: dict[str, Any]
+) -> None:
+    answer = client.request(method, path, **more)
+    assert answer.is_client_error, answer.text
+    assert set(answer.json()["error"]) <= {"code", "message", "hint"}
+    assert SECRET not in answer.text + str(answer.headers)
+
+
 def test_health_names_codes_and_no_files(
     service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

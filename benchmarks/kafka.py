@@ -1,10 +1,8 @@
-"""How fast the service goes from topic to topic, beside a loop that only reads and writes messages.
-
-python -m benchmarks.service_kafka [RECORDS]
+"""Topic to topic: the service beside a loop that only reads and writes messages.
 
 Both read the same topic on a broker of this machine, with the same client settings, the same batches and a
-transaction for each; they take turns, so that a busy machine harms both alike. The loop looks at no message.
-The clock starts when a tenth is done.
+transaction for each; they take turns, so that a busy machine slows both down alike. The loop parses no
+message. The clock starts when a tenth is done.
 It starts a Kafka broker of its own: see `querycloak doctor` for what that needs.
 """
 
@@ -12,7 +10,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -33,7 +30,7 @@ METHODS = {"cohort": {"k": "10"}, "swap": {"k": "10"}}
 
 
 def workload(records: int, seed: int = 7) -> list[Sent]:
-    """Make records of people who have some fifty searches and a dozen interests each, spread by person."""
+    """Return records of users with some fifty searches and a dozen interests each, partitioned by user."""
     draw = random.Random(seed)
     people = max(100, records // 50)
     found = []
@@ -59,7 +56,7 @@ class Stopwatch:
         self.spent = (0.0, 0.0, 0.0)
 
     def see(self, done: int) -> None:
-        """Note how many records are done now."""
+        """Store how many records are done now."""
         now = (done, time.perf_counter(), time.process_time())
         if self._first is None and done >= self._begin:
             self._first = now
@@ -104,7 +101,7 @@ class Plain:
         return client.library().TopicPartition(self._there.topic, partition, offset)
 
     def stop(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         self._consumer.close()
 
 
@@ -133,8 +130,9 @@ class Served:
         self._service.stop()
 
 
-def measure(records: int = 400_000) -> dict[str, Any]:
-    """Let the loop and the service take turns on one topic; sum up."""
+def measure(scale: float) -> dict[str, Any]:
+    """Run the loop and the service in turns on one topic."""
+    records = int(400_000 * scale)
     spent: dict[str, tuple[float, ...]] = {}
     with LocalKafka() as kafka, tempfile.TemporaryDirectory() as place:
         topics = Topics(kafka)
@@ -158,7 +156,7 @@ def measure(records: int = 400_000) -> dict[str, Any]:
 
 
 def _summary(spent: dict[str, tuple[float, ...]], records: int) -> dict[str, Any]:
-    """Put seconds into rates, and each beside the plain loop."""
+    """Return rates, and each beside the plain loop."""
     rates = {name: (done / clock, done / processor) for name, (done, clock, processor) in spent.items()}
     rows: dict[str, Any] = {"records": records, "turns": TURNS, "partitions": PARTITIONS}
     for name, (clock, processor) in rates.items():
@@ -169,7 +167,3 @@ def _summary(spent: dict[str, tuple[float, ...]], records: int) -> dict[str, Any
             "of_plain_by_processor": round(processor / rates["plain"][1], 2),
         }
     return rows
-
-
-if __name__ == "__main__":
-    print(json.dumps(measure(*(int(text) for text in sys.argv[1:2])), indent=1))

@@ -1,26 +1,25 @@
-"""Groups of alike users: distances, exact MDAV, MDAV in blocks, and a general MDAV from PyPI beside ours.
+"""Microaggregation: distances, exact MDAV, MDAV in blocks, and a general MDAV from PyPI beside ours.
 
-Loss is the mean distance of users to the most central one of their group; the kept share says how much of
-what exact groups gain over random ones is left with blocks.
+Loss is the mean distance of users to the most central one of their group; the kept share is the part of
+the gain of exact groups over random ones that blocks keep.
 """
 
 from __future__ import annotations
 
-import json
-import resource
-import sys
-import time
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import polars as pl
+from papers.p003.mining import by_person
 
 import querycloak as qc
+from benchmarks.common import peak_gigabytes, timed
 from querycloak import text
 from querycloak.kernels.threads import each
 from querycloak.methods.microaggregation import mdav, topic_groups
+from querycloak.methods.microaggregation.by_text import SyntacticGrouping
+from querycloak.methods.microaggregation.text_distance import distances
 from querycloak.methods.microaggregation.topic_groups import Counts, incidence
 from querycloak.methods.microaggregation.tree_distance import UNIT, People, people
 
@@ -34,7 +33,7 @@ PEER = (1000, 2000, 5000)
 
 
 def entries(users: int, seed: int = 11) -> pl.DataFrame:
-    """Make up users; give how often each one asked about each category, as numbers."""
+    """Generate users; return how often each one asked about each category."""
     tree = text.load()
     frame = qc.classify(qc.generate(users=users, seed=seed)).frame.drop_nulls("category")
     nodes = pl.DataFrame({"category": tree.paths, "node": np.arange(tree.size)})
@@ -42,7 +41,7 @@ def entries(users: int, seed: int = 11) -> pl.DataFrame:
     return counts.with_columns(pl.col("user").rank("dense") - 1).sort("user", "node")
 
 
-def made(counts: pl.DataFrame) -> People:
+def prepared(counts: pl.DataFrame) -> People:
     """Make users ready for distances."""
     user = counts["user"].to_numpy().astype(np.int64)
     start = np.searchsorted(user, np.arange(user.max(initial=-1) + 2))
@@ -64,18 +63,6 @@ def loss(ready: People, labels: np.ndarray) -> float:
     return float(sum(spread) / ready.size / UNIT)
 
 
-def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    """Do it once; give the result, and the seconds by the clock and of the processor (cores are shared)."""
-    clock, busy = time.perf_counter(), time.process_time()
-    result = work()
-    seconds, cpu = time.perf_counter() - clock, time.process_time() - busy
-    return result, {"seconds": round(seconds, 4), "cpu_seconds": round(cpu, 4)}
-
-
-def gigabytes() -> float:
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 2)
-
-
 def exact(ready: People) -> dict[str, Any]:
     """Group by a full matrix."""
     matrix, distances = timed(ready.matrix)
@@ -86,7 +73,7 @@ def exact(ready: People) -> dict[str, Any]:
         "mdav": grouping,
         "loss": round(loss(ready, labels), 4),
         "loss_random": round(loss(ready, random_groups(ready.size)), 4),
-        "peak_gigabytes": gigabytes(),
+        "peak_gigabytes": peak_gigabytes(),
     }
 
 
@@ -121,7 +108,7 @@ def common_topics(ready: Counts, most: int) -> dict[str, Any]:
 
 
 def vectors_of(counts: pl.DataFrame) -> np.ndarray:
-    """Give each user's shares of the level-1 topics."""
+    """Return each user's shares of the level-1 topics."""
     tree = text.load()
     user, node = counts["user"].to_numpy().astype(np.int64), counts["node"].to_numpy()
     topic = tree.depth == 1
@@ -144,7 +131,7 @@ def standardised(vectors: np.ndarray) -> np.ndarray:
 
 
 def lost_share(vectors: np.ndarray, labels: np.ndarray) -> float:
-    """Give the share of the vectors' variance that group averages lose, in percent (SSE / SST)."""
+    """Return the share of the vectors' variance that group averages lose, in percent (SSE / SST)."""
     size = np.bincount(labels)
     means = np.stack([np.bincount(labels, column) / size for column in vectors.T], axis=1)
     return round(float(100 * ((vectors - means[labels]) ** 2).sum() / (vectors**2).sum()), 3)
@@ -180,15 +167,15 @@ def peer(shares: np.ndarray) -> dict[str, Any]:
     return found
 
 
-def measure(scale: float = 1.0) -> dict[str, Any]:
+def measure(scale: float) -> dict[str, Any]:
     """Measure everything; at full scale up to 100,000 users."""
     counts = entries(int(10_000 * scale))
-    warm = made(counts.filter(pl.col("user") < 300))  # compiles
+    warm = prepared(counts.filter(pl.col("user") < 300))  # compiles
     mdav.group(warm, K, ranks(warm.size), most=100)
     peer(vectors_of(counts)[:100])
-    few = made(entries(int(1000 * scale)))
+    few = prepared(entries(int(1000 * scale)))
     found: dict[str, Any] = {f"exact {few.size}": exact(few)}
-    ready = made(counts)
+    ready = prepared(counts)
     full = found[f"exact {ready.size}"] = exact(ready)
     gain = full["loss_random"] - full["loss"]
     for most in (SMALL_BLOCK * 4, SMALL_BLOCK, SMALL_BLOCK // 2):
@@ -201,10 +188,10 @@ def measure(scale: float = 1.0) -> dict[str, Any]:
     for most in (SMALL_BLOCK * 4, SMALL_BLOCK):
         in_blocks = common_topics(ready_topics, int(most * scale))
         found[f"common topics of {in_blocks['users']} in blocks of {in_blocks['most']}"] = in_blocks
-    many = made(entries(int(100_000 * scale)))
+    many = prepared(entries(int(100_000 * scale)))
     found[f"candidates {many.size}"] = grouped_in_blocks(many, int(BLOCK * scale)) | {
         "loss_random": round(loss(many, random_groups(many.size)), 4),
-        "peak_gigabytes": gigabytes(),
+        "peak_gigabytes": peak_gigabytes(),
     }
     found["general MDAV on the same vectors"] = {
         str(n): peer(vectors_of(counts)[: int(n * scale)]) for n in PEER
@@ -212,5 +199,72 @@ def measure(scale: float = 1.0) -> dict[str, Any]:
     return found
 
 
-if __name__ == "__main__":
-    print(json.dumps(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0), indent=2))
+def groups_of(release: qc.Release, users: list[str]) -> np.ndarray:
+    """Return the group of each user: users with the same released history are in one."""
+    columns = [pl.col(name) for name in release.log.frame.columns if name not in ("row", "user")]
+    rows = release.log.frame.with_columns(mark=pl.struct(columns).hash(1))
+    marks = dict(rows.group_by("user").agg(pl.col("mark").sort()).iter_rows())
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(tuple(marks[user]), len(numbers)) for user in users])
+
+
+def topic_shares(log: qc.Log, users: list[str]) -> np.ndarray:
+    """Return people's shares of planted topics."""
+    topic = pl.col("category").str.split("/").list.first()
+    counts = log.frame.group_by("user", topic=topic).len().pivot("topic", index="user", values="len")
+    table = pl.DataFrame({"user": users}).join(counts, on="user", how="left", maintain_order="left")
+    found = table.drop("user").fill_null(0).to_numpy().astype(np.float64)
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def within(shares: np.ndarray, group: np.ndarray) -> float:
+    """Return in percent how much of people's squared differences is within groups."""
+    size = np.bincount(group)[:, None]
+    means = np.stack([np.bincount(group, column) for column in shares.T], axis=1) / np.maximum(size, 1)
+    whole = ((shares - shares.mean(axis=0)) ** 2).sum()
+    return round(100 * float(((shares - means[group]) ** 2).sum() / whole), 1)
+
+
+def homogeneity(users: int, seed: int) -> dict[str, Any]:
+    """Compare ways of grouping among the people of whom the tree knows something."""
+    log = qc.generate(users=users, seed=seed, categories=True)
+    kept = qc.protect(log, "microagg-semantic", k=K, seed=1).log.frame["user"].unique().to_list()
+    log = log.with_frame(log.frame.filter(pl.col("user").is_in(kept)))
+    people = sorted(kept)
+    shares = topic_shares(log, people)
+    found: dict[str, Any] = {"people": len(people)}
+    for name, method in (("tree", "microagg-semantic"), ("plain", "microagg-plain")):
+        release = qc.protect(log, method, k=K, seed=1)
+        found[name] = within(shares, groups_of(release, people))
+    lot = np.random.default_rng(0).permutation(len(people)) // K
+    return found | {"chance": within(shares, lot)}
+
+
+def blocks(users: int, seed: int) -> dict[str, Any]:
+    """Return how much of what all distances gain over chance blocks keep, for the syntactic method."""
+    log = qc.generate(users=users, seed=seed)
+    people = log.frame["user"].unique(maintain_order=True).to_list()
+    apart = distances(by_person(log.frame, people))
+
+    def inside(group: np.ndarray) -> float:
+        same = group[:, None] == group
+        np.fill_diagonal(same, val=False)
+        return float(apart[same].mean())
+
+    exact = inside(groups_of(qc.protect(log, "microagg-syntactic", k=K, seed=1), people))
+    before, SyntacticGrouping.exact = SyntacticGrouping.exact, 1
+    cut = inside(groups_of(qc.protect(log, "microagg-syntactic", k=K, seed=1), people))
+    SyntacticGrouping.exact = before
+    lot = inside(np.random.default_rng(1).permutation(np.arange(len(people)) // K))
+    kept = round((lot - cut) / (lot - exact), 3)
+    return {"people": len(people), "exact": round(exact, 4), "blocks": round(cut, 4), "chance": round(lot, 4),
+            "kept_share_of_gain": kept}  # fmt: skip
+
+
+def groups(scale: float) -> dict[str, Any]:
+    """Compare groups by tree, by texts and at random, and the gain that blocks keep."""
+    return {
+        "300 people": homogeneity(max(int(300 * scale), 60), 7),
+        "1000 people": homogeneity(max(int(1000 * scale), 60), 1),
+        "syntactic": blocks(max(int(2000 * scale), 60), 2),
+    }

@@ -1,14 +1,12 @@
-"""What leaves the service: released lines appended, forced to disk and read; counts merged into profiles.
+"""Sinks of the service: released lines appended, forced to disk and read; counts merged into profiles.
 
-Beside the released log runs the plain thing in the same run: the same bytes written to one file and forced
+Beside the released log runs a plain file: the same bytes written to one file and forced
 to disk as often. Clock and processor are both given: the first depends on the disk and on who else works.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +30,7 @@ Batches = list[tuple[int, bytes, int]]
 
 
 def batches(lines: int) -> Batches:
-    """Make up released lines of about 160 bytes."""
+    """Generate released lines of about 160 bytes."""
     rest = b'"time":"2006-03-01T07:17:12Z","category":"Arts/Music/Choirs","query":"%s"}\n' % (b"q" * 60)
     made = []
     for first in range(1, lines + 1, BATCH):
@@ -44,7 +42,7 @@ def batches(lines: int) -> Batches:
 
 @contextmanager
 def timed(count: int, into: dict[str, Any]) -> Iterator[None]:
-    """Note how many of something were done a second, and what each cost the processor."""
+    """Store how many were done a second, and the processor time of each."""
     clock, processor = time.perf_counter(), time.process_time()
     yield
     into["per_second"] = round(count / (time.perf_counter() - clock))
@@ -53,23 +51,23 @@ def timed(count: int, into: dict[str, Any]) -> Iterator[None]:
 
 def plain(path: Path, made: Batches) -> dict[str, Any]:
     """Write the same bytes to one file, forced to disk after each batch."""
-    told: dict[str, Any] = {}
-    with path.open("wb", buffering=0) as file, timed(sum(count for *_, count in made), told):
+    found: dict[str, Any] = {}
+    with path.open("wb", buffering=0) as file, timed(sum(count for *_, count in made), found):
         for _, text, _ in made:
             file.write(text)
             os.fdatasync(file.fileno())
-    return told
+    return found
 
 
-def appended(outlet: ReleasedLog | FileSink, made: Batches) -> dict[str, Any]:
+def appended(sink: ReleasedLog | FileSink, made: Batches) -> dict[str, Any]:
     """Append and force to disk after each batch."""
-    told: dict[str, Any] = {}
-    outlet.open()
-    with timed(sum(count for *_, count in made), told):
+    found: dict[str, Any] = {}
+    sink.open()
+    with timed(sum(count for *_, count in made), found):
         for first, text, count in made:
-            outlet.append(first, text, count)
-            outlet.sync()
-    return told
+            sink.append(first, text, count)
+            sink.sync()
+    return found
 
 
 def read_through(log: ReleasedLog, limit: int) -> int:
@@ -82,24 +80,24 @@ def read_through(log: ReleasedLog, limit: int) -> int:
 
 def readings(folder: Path, lines: int) -> dict[str, Any]:
     """Read all by one reader and by eight at once; the first reader of a log also checks its files."""
-    told: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     log = ReleasedLog(folder)
     log.open()
     for name, readers, limit in (("first", 1, 1000), ("again", 1, 1000), ("eight_readers", 8, 1000)):
-        told[name] = {}
-        with timed(readers * lines, told[name]), ThreadPoolExecutor(readers) as pool:
+        found[name] = {}
+        with timed(readers * lines, found[name]), ThreadPoolExecutor(readers) as pool:
             assert set(pool.map(lambda _, limit=limit: read_through(log, limit), range(readers))) == {lines}
-    told["small_reads"] = {}
+    found["small_reads"] = {}
     places = np.random.default_rng(1).integers(0, lines - 10, 5_000).tolist()
-    with timed(len(places), told["small_reads"]):
+    with timed(len(places), found["small_reads"]):
         for after in places:
             log.read(after, 10)
-    return told
+    return found
 
 
 def profile_rows(url: str, parts: int) -> dict[str, Any]:
     """Merge parts of counts, each in one durable transaction, then read single profiles."""
-    draw, told = np.random.default_rng(7), {"merge": {}, "read": {}}
+    draw, found = np.random.default_rng(7), {"merge": {}, "read": {}}
     made = []
     for _ in range(parts):
         label = draw.integers(0, LABELS, ROWS).tolist()
@@ -108,16 +106,16 @@ def profile_rows(url: str, parts: int) -> dict[str, Any]:
         made.append([(f"p{one:08d}", f"Top{other % 15}/Part/{other}", 1) for one, other in pairs])
     store = open_store(url)
     try:
-        with timed(parts * ROWS, told["merge"]):
+        with timed(parts * ROWS, found["merge"]):
             for number, rows in enumerate(made, start=1):
                 store.add(number, rows)
-        with timed(2000, told["read"]):
+        with timed(2000, found["read"]):
             for number in range(2000):
                 store.counts_of(f"p{number:08d}")
         assert sum(store.totals().values()) == parts * ROWS
     finally:
         store.close()
-    return told
+    return found
 
 
 def postgres_rows(parts: int) -> dict[str, Any] | str:
@@ -131,7 +129,7 @@ def postgres_rows(parts: int) -> dict[str, Any] | str:
         return f"left out: {reason.message}"
 
 
-def measure(scale: float = 1.0) -> dict[str, Any]:
+def measure(scale: float) -> dict[str, Any]:
     """Measure with so many lines and counts."""
     lines, parts = max(int(1_000_000 * scale), 20_000), max(int(10 * scale), 1)
     made = batches(lines)
@@ -145,14 +143,10 @@ def measure(scale: float = 1.0) -> dict[str, Any]:
             "profiles_sqlite": lambda: profile_rows(f"sqlite:///{folder}/profiles.db", parts),
             "profiles_postgres": lambda: postgres_rows(parts),
         }
-        told = {"lines": lines, "rows": parts * ROWS} | {what: run() for what, run in runs.items()}
+        found = {"lines": lines, "rows": parts * ROWS} | {what: run() for what, run in runs.items()}
     speed = {
-        what: told[what]["per_second"] for what in ("plain_write", "released_append", "file_sink_append")
+        what: found[what]["per_second"] for what in ("plain_write", "released_append", "file_sink_append")
     }
-    told["append_to_plain"] = round(speed["released_append"] / speed["plain_write"], 3)
-    told["sink_to_plain"] = round(speed["file_sink_append"] / speed["plain_write"], 3)
-    return told
-
-
-if __name__ == "__main__":
-    print(json.dumps(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0), indent=2))
+    found["append_to_plain"] = round(speed["released_append"] / speed["plain_write"], 3)
+    found["sink_to_plain"] = round(speed["file_sink_append"] / speed["plain_write"], 3)
+    return found

@@ -1,20 +1,15 @@
-"""How fast the made-up log is made, and what it looks like beside AOL 2006.
-
-Run `python benchmarks/generate.py` for speed and memory, and
-`python benchmarks/generate.py --statistics` for the table in docs/explanation/made-up-log.md.
-"""
+"""The synthetic log: records a second and memory; and its statistics beside those of AOL 2006."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import resource
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from tests.support.log_statistics import Statistics, describe
 
-from benchmarks.log_statistics import Statistics, describe
+from benchmarks.common import peak_gigabytes
 from querycloak.log import Log
 from querycloak.synthetic import generate, marketing, pieces
 from querycloak.synthetic.marketing import correlations, count_terms, with_revenue
@@ -22,35 +17,44 @@ from querycloak.synthetic.marketing import correlations, count_terms, with_reven
 SEED = 7
 #: At this many users the log has a little over a million lines.
 STATISTICS_USERS = 30_000
+AOL_USERS = 657_426
 
 
-def measure(users: int = STATISTICS_USERS, seed: int = SEED) -> dict[str, float]:
-    """Make a log piece by piece, keep nothing, and report records per second and peak memory."""
-    generate(1, seed)  # the fixed world is built once per process; it is reported apart
+def measure(scale: float) -> dict[str, Any]:
+    """Generate a log piece by piece and keep nothing."""
+    users = int(STATISTICS_USERS * scale)
+    generate(1, SEED)  # the fixed world is built once per process
     begin = time.perf_counter()
-    records = sum(len(piece) for piece in pieces(users, seed))
+    records = sum(len(piece) for piece in pieces(users, SEED))
     seconds = time.perf_counter() - begin
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "users": users,
         "records": records,
         "seconds": round(seconds, 3),
         "records_per_second": round(records / seconds),
-        "peak_memory_mb": round(peak),
+        "peak_memory_mb": round(1000 * peak_gigabytes()),
     }
 
 
-def different_queries(users: int, seed: int = SEED) -> dict[str, float]:
-    """Count lines and different queries (by 64-bit hash) of a log of any size, piece by piece."""
-    lines, hashes = 0, np.empty(0, np.uint64)
-    for piece in pieces(users, seed):
+def different_queries(scale: float) -> dict[str, Any]:
+    """Count lines and different queries (by 64-bit hash) of a log with as many users as AOL's."""
+    users, lines, hashes = int(AOL_USERS * scale), 0, np.empty(0, np.uint64)
+    for piece in pieces(users, SEED):
         lines += len(piece)
         hashes = np.union1d(hashes, piece.frame["query"].unique().hash(seed=0).to_numpy())
     return {"users": users, "lines": lines, "different_queries": hashes.size, "share": hashes.size / lines}
 
 
+def statistics(scale: float) -> dict[str, Any]:
+    """Print the tables of docs/explanation/made-up-log.md."""
+    log = generate(int(STATISTICS_USERS * scale), SEED)
+    print("\n".join(table(describe(log.frame))), end="\n\n")
+    print("\n".join(marketing_table(log, SEED)))
+    return {}
+
+
 def table(ours: Statistics) -> Iterator[str]:
-    """Write the statistics as a Markdown table beside the published figures."""
+    """Yield the statistics as a Markdown table beside the published figures."""
     yield "| figure | made-up log | AOL 2006 | source |"
     yield "| --- | ---: | ---: | --- |"
     for name, made_up, published, source in _rows(ours):
@@ -109,7 +113,7 @@ PAPER = {
 
 
 def marketing_table(log: Log, seed: int) -> Iterator[str]:
-    """Write the correlations of the marketing figures beside the paper's."""
+    """Yield the correlations of the marketing figures beside the paper's."""
     figures = with_revenue(count_terms(log).join(marketing(log, seed), on="term"))
     ours = correlations(figures)
     yield "| correlation of | made-up figures | paper 001 |"
@@ -120,26 +124,3 @@ def marketing_table(log: Log, seed: int) -> Iterator[str]:
 
 def _clicks_per_clicked(s: Statistics) -> float:
     return s.click_events / (s.clicked_searches * s.searches)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--users", type=int, default=STATISTICS_USERS)
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--statistics", action="store_true", help="print the table for the documentation")
-    parser.add_argument("--different", action="store_true", help="count different queries, in pieces")
-    chosen = parser.parse_args()
-    if chosen.statistics:
-        log = generate(chosen.users, chosen.seed)
-        print("\n".join(table(describe(log.frame))), end="\n\n")
-        print("\n".join(marketing_table(log, chosen.seed)))
-    elif chosen.different:
-        print(json.dumps(different_queries(chosen.users, chosen.seed), indent=2))
-    else:
-        print(json.dumps(measure(chosen.users, chosen.seed), indent=2))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
-"""Writes docs/explanation/sizing.md from the figures of `benchmarks.spark`: costs, a model, and its error.
+"""Writes docs/explanation/sizing.md from the stored figures of `spark`: costs, a model, and its error.
 
-python -m benchmarks.spark_page
+python -m benchmarks.sizing
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.spark import RESULTS
+from benchmarks.common import RESULTS
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "sizing.md"
 #: What the live service took of a processor for each record (docs/explanation/live-service.md), in seconds.
@@ -25,7 +25,7 @@ CORES = 2  # of the machine that was measured
 
 
 def seconds(run: dict[str, Any], engine: str) -> float:
-    """Give the clock's seconds of a run without the start of its programs."""
+    """Return the clock's seconds of a run without the start of its programs."""
     if engine == "spark":
         return float(run["spark"]["whole"])
     parts = run["local"]["parts"]
@@ -74,7 +74,7 @@ def measured(found: dict[str, Any]) -> str:
 
 
 def misses(found: dict[str, Any]) -> str:
-    """Say how far the line is off at the larger sizes."""
+    """Return how far the line is off at the larger sizes."""
     told = []
     for engine, name in (("local", "one machine"), ("spark", "Spark")):
         off: dict[int, list[float]] = {}
@@ -110,7 +110,7 @@ def parts(found: dict[str, Any]) -> str:
 
 
 def cores(found: dict[str, Any]) -> str:
-    """Say what stated loads need."""
+    """Return what stated loads need."""
     plain = [run for run in found["runs"] if run["method"] == "cohort" and not run["skewed"]]
     largest = max(plain, key=lambda run: run["records"])
     local, spark = (seconds(largest, engine) * CORES / largest["records"] for engine in ("local", "spark"))
@@ -135,8 +135,8 @@ def page(found: dict[str, Any]) -> str:
     """Write the page."""
     return f"""# Sizing: what it costs, and how many cores a load needs
 
-The figures are measured by `python -m benchmarks.spark` on two cores and 24 GB, the page is written from
-them by `python -m benchmarks.spark_page`. Your machines differ; run it there.
+The figures are measured by `python -m benchmarks spark` on two cores and 24 GB, the page is written from
+them by `python -m benchmarks.sizing`. Your machines differ; run it there.
 
 ## Measured
 
@@ -187,9 +187,9 @@ Use a deeper level, or `cohort` with more shards, on larger clusters.
 | `km` without `window` | 367,803 people were [run](../papers/paper-001.md) |
 
 `protect` holds numbers of release and original for its audit, with either engine: at 5 million records its
-peak was 3.3 GB, 2.2 GB before the audit (`python -m benchmarks.live`).
+peak was 3.3 GB, 2.2 GB before the audit (`python -m benchmarks streams`).
 """
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(json.loads(RESULTS.read_text("utf-8"))), "utf-8")
+    PAGE.write_text(page(json.loads((RESULTS / "spark.json").read_text("utf-8"))["figures"]), "utf-8")

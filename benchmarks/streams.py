@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from benchmarks.z_anonymity import PEER_RECORDS, peer
+from benchmarks.common import PROGRAM, array_bytes, peak_bytes
 from querycloak.dictionary import Dictionaries
-from querycloak.engines import codec
+from querycloak.engines import codec, local
 from querycloak.engines.pipeline import Pipeline, parse_stages
 from querycloak.engines.time_order import whole
 from querycloak.log import Batch, Log
@@ -30,9 +30,12 @@ from querycloak.methods.swap import kernel as swap_kernel
 from querycloak.synthetic import generate
 
 KEY = b"k" * 32
+#: The peer gets the first so many records: it slows down as its window fills.
+PEER_RECORDS = 40_000
+WINDOW, Z = 3600, 3
 PIECE = 1 << 17
 NAIVE_RECORDS = 300_000
-SEARCHES_PER_USER = 32  # of the made-up log
+SEARCHES_PER_USER = 32  # of the synthetic log
 #: The kernels that each method calls, so that they can be timed where they are called.
 KERNELS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "swap": (swap_kernel, ("swap", "swap_with_promotion")),
@@ -45,7 +48,7 @@ SETTINGS = {
 
 
 def encoded(log: Log) -> tuple[Batch, Dictionaries]:
-    """Turn a log into integers, outside of any timing."""
+    """Return a log as integers; not timed."""
     texts = Dictionaries()
     pipeline = Pipeline(parse_stages(["swap"], {}), KEY, texts)
     return codec.encode_and_register(next(whole(log, KEY)), pipeline, 0), texts
@@ -80,7 +83,7 @@ def stopwatch(method: str) -> Iterator[list[float]]:
 def push_all(
     method: str, settings: dict[str, str], batch: Batch, texts: Dictionaries
 ) -> tuple[float, float, int]:
-    """Stream a batch through a method; give the kernels' seconds, all seconds, and its array bytes."""
+    """Stream a batch through a method; return the kernels' seconds, all seconds, and its array bytes."""
     protector = Pipeline(parse_stages([method], settings), KEY, texts).stages[0]
     with stopwatch(method) as spent:
         begin = time.process_time()
@@ -90,20 +93,8 @@ def push_all(
         return spent[0], time.process_time() - begin, array_bytes(protector, texts)
 
 
-def array_bytes(part: Any, texts: Dictionaries, seen: set[int] | None = None) -> int:
-    """Add up the arrays that an object holds, its parts' included, the dictionary of texts not."""
-    seen = set() if seen is None else seen
-    if part is texts or id(part) in seen:
-        return 0
-    seen.add(id(part))
-    if isinstance(part, np.ndarray):
-        return int(part.nbytes)
-    inside = part if isinstance(part, list | tuple) else getattr(part, "__dict__", {}).values()
-    return sum(array_bytes(one, texts, seen) for one in inside)
-
-
 def naive_rate(batch: Batch, texts: Dictionaries, k: int, level: int) -> float:
-    """Give the records per second of Algorithm 1 in plain Python."""
+    """Return the records per second of Algorithm 1 in plain Python."""
     from tests.reference import naive_swap
 
     users = batch.user[:NAIVE_RECORDS].tolist()
@@ -152,7 +143,7 @@ def growth(users: int, times: tuple[int, ...] = (1, 2, 4, 8, 16)) -> dict[str, A
 
 
 def long_batch(users: int, times: int) -> tuple[Batch, Dictionaries]:
-    """Replay one made-up log several times, as if its people went on searching: as long as memory allows."""
+    """Replay one synthetic log several times, as if its users went on searching."""
     batch, texts = encoded(generate(users, seed=7, categories=True))
     size = len(batch)
     columns = {name: np.tile(array, times) for name, array in batch.arrays().items()}
@@ -181,13 +172,12 @@ def file_to_file(log: Log, folder: Path) -> dict[str, Any]:
 
 
 def protected(arguments: list[str], source: Path, output: Path) -> dict[str, Any]:
-    """Run `protect`; give its own seconds by step, the whole process's, and its peak memory."""
-    program = str(Path(sys.executable).with_name("querycloak"))
-    command = [program, "protect", str(source), *arguments, "--seed", "1", "--json", "-o", str(output)]
+    """Run `protect`; return its own seconds by step, the whole process's, and its peak memory."""
+    command = [PROGRAM, "protect", str(source), *arguments, "--seed", "1", "--json", "-o", str(output)]
     begin = time.perf_counter()
     with tempfile.TemporaryFile() as answer:
         process = subprocess.Popen(command, stdout=answer)
-        peak = highest_memory(process.pid)
+        peak = peak_bytes(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         whole_run = time.perf_counter() - begin
@@ -204,28 +194,61 @@ def protected(arguments: list[str], source: Path, output: Path) -> dict[str, Any
     }
 
 
-def highest_memory(pid: int) -> int:
-    """Watch a process until it ends; what the system reports of it afterwards counts its parent's too."""
-    peak, status = 0, Path(f"/proc/{pid}/status")
-    while True:
+def z_anonymity_seconds(log: Log, generalise: bool) -> tuple[float, int]:
+    """Replay, encode, protect and spell out again, once everything is compiled."""
+    settings = {"z": str(Z), "window": str(WINDOW), "generalise": "yes" if generalise else "no"}
+    stages = parse_stages(["z-anonymity"], settings)
+    for part in (log.with_frame(log.frame.head(1000)), log):
+        begin = time.perf_counter()
+        released = sum(
+            r.frame.height for r in local.run(Pipeline(stages, KEY, Dictionaries()), whole(part, KEY))
+        )
+        seconds = time.perf_counter() - begin
+    return seconds, released
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[None]:
+    """Change to a temporary folder: the peer writes files."""
+    here = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
         try:
-            lines = status.read_text().splitlines()
-        except OSError:
-            return peak
-        found = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
-        if not found:  # it has ended, and waits to be asked how
-            return peak
-        peak = max(peak, found[0] * 1024)
-        time.sleep(0.02)
+            yield
+        finally:
+            os.chdir(here)
+
+
+def zanon_seconds(log: Log, generalise: bool) -> float:
+    """Feed the same records to `zanon`, one by one, as its documentation does."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from zanonymity import zanon
+
+    what = (
+        pl.concat_str(pl.col("category").str.replace_all("/", "*"), pl.lit("*"), "query")
+        if generalise
+        else pl.col("query")
+    )
+    table = log.frame.sort("time", "row").select(pl.col("time").dt.epoch("s"), "user", what.alias("what"))
+    records = table.rows()
+    with temporary_folder():
+        anonymizer = zanon.zanon(WINDOW, 0.8, 2)
+        begin = time.perf_counter()
+        for record in records:
+            anonymizer.anonymize(record)
+        anonymizer.endFiles()
+        return time.perf_counter() - begin
 
 
 def zanon_rate(log: Log) -> float:
-    """Give the records per second of `zanon` on the first records of the same log."""
+    """Return the records per second of `zanon` on the first records of the same log."""
     first = log.with_frame(log.frame.sort("time", "row").head(PEER_RECORDS))
-    return len(first) / peer(first, generalise=False)
+    return len(first) / zanon_seconds(first, generalise=False)
 
 
-def measure(scale: float = 1.0) -> dict[str, Any]:
+def measure(scale: float) -> dict[str, Any]:
     """Measure everything; at full scale kernels get 2 M records, files 5 M, growth goes to 16 M."""
     small = generate(int(2_000_000 * scale / SEARCHES_PER_USER) + 200, seed=7, categories=True)
     batch, texts = encoded(small)
@@ -244,5 +267,18 @@ def measure(scale: float = 1.0) -> dict[str, Any]:
     return found | {"zanon_records_per_second": round(rate), "protect_to_zanon": round(slowest / rate, 1)}
 
 
-if __name__ == "__main__":
-    print(json.dumps(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0), indent=2))
+def z_anonymity(scale: float) -> dict[str, Any]:
+    """Compare records per second, with and without the hierarchy of categories."""
+    log = generate(int(12_000 * scale), seed=7, categories=True)
+    first = log.with_frame(log.frame.sort("time", "row").head(PEER_RECORDS))
+    found: dict[str, Any] = {"records": len(log), "peer_records": len(first)}
+    for name, generalise in (("queries", False), ("hierarchy", True)):
+        seconds, _ = z_anonymity_seconds(log, generalise)
+        theirs = zanon_seconds(first, generalise)
+        rate, peer_rate = len(log) / seconds, len(first) / theirs
+        found[name] = {
+            "records_per_second": round(rate),
+            "zanon_records_per_second": round(peer_rate),
+            "ratio": round(rate / peer_rate, 1),
+        }
+    return found

@@ -1,16 +1,12 @@
-"""How fast the journal keeps frames, beside a plain file that gets the same bytes and the same syncs.
+"""The write-ahead log beside a plain file that gets the same bytes and the same syncs.
 
-python -m benchmarks.journal [SCALE]
-
-Both write the same payloads in the same groups, one sync a group, in turns, so that a busy disk harms both
-alike. Seconds are of the clock, since a disk is waited for; processor seconds stand beside them.
+Both write the same payloads in the same groups, one sync a group, in turns, so that a busy disk slows both
+down alike. Seconds are of the clock, since a disk is waited for; processor seconds stand beside them.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -43,7 +39,7 @@ def plain(folder: Path) -> Iterator[Append]:
 
 
 @contextmanager
-def kept(folder: Path, cipher: Cipher | None = None) -> Iterator[Append]:
+def wal(folder: Path, cipher: Cipher | None = None) -> Iterator[Append]:
     """Write to a journal."""
     journal = WriteAheadLog(folder, cipher)
     journal.open()
@@ -52,7 +48,7 @@ def kept(folder: Path, cipher: Cipher | None = None) -> Iterator[Append]:
 
 
 def timed(append: Append, payloads: list[bytes], times: int) -> tuple[float, float]:
-    """Append the same group several times; give the seconds of the clock and of the processor."""
+    """Append the same group several times; return the seconds of the clock and of the processor."""
     clock, processor = time.perf_counter(), time.process_time()
     for _ in range(times):
         append(payloads)
@@ -60,12 +56,12 @@ def timed(append: Append, payloads: list[bytes], times: int) -> tuple[float, flo
 
 
 def compare(group: int, appends: int, cipher: Cipher | None) -> dict[str, Any]:
-    """Let the journal and the plain file take turns; sum up."""
+    """Append to both in turns; return the sums."""
     payloads = [os.urandom(FRAME) for _ in range(group)]
     spent: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(dir=".") as place:
         folder = Path(place)
-        with plain(folder) as one, kept(folder / "j") as two, kept(folder / "k", cipher) as three:
+        with plain(folder) as one, wal(folder / "j") as two, wal(folder / "k", cipher) as three:
             ways = {"plain": one, "journal": two} | ({"encrypted": three} if cipher else {})
             for append in ways.values():
                 append(payloads)  # files are made outside of the timing
@@ -77,7 +73,7 @@ def compare(group: int, appends: int, cipher: Cipher | None) -> dict[str, Any]:
 
 
 def lines(spent: dict[str, list[float]], group: int, appends: int) -> dict[str, Any]:
-    """Put seconds into rates, and each way beside the plain file."""
+    """Return rates, and each way beside the plain file."""
     return {
         name: {
             "appends_per_second": round(appends / clock),
@@ -93,7 +89,7 @@ def lines(spent: dict[str, list[float]], group: int, appends: int) -> dict[str, 
 def reading(frames: int) -> dict[str, Any]:
     """Open a journal, which checks every byte, and read it, in seconds of the processor."""
     with tempfile.TemporaryDirectory(dir=".") as place:
-        with kept(Path(place)) as append:
+        with wal(Path(place)) as append:
             for _ in range(max(1, frames // 1000)):
                 append([os.urandom(FRAME)] * 1000)
         journal, begin = WriteAheadLog(Path(place)), time.process_time()
@@ -110,7 +106,7 @@ def reading(frames: int) -> dict[str, Any]:
     }
 
 
-def measure(scale: float = 1.0) -> dict[str, Any]:
+def measure(scale: float) -> dict[str, Any]:
     """Measure appends of several sizes, then recovery."""
     try:
         cipher = Cipher(bytes(32))
@@ -120,7 +116,3 @@ def measure(scale: float = 1.0) -> dict[str, Any]:
     for group, appends in GROUPS.items():
         found[f"frames_per_append {group}"] = compare(group, int(appends * scale), cipher)
     return found | {"recovery": reading(int(20_000 * scale))}
-
-
-if __name__ == "__main__":
-    print(json.dumps(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0), indent=2))
