@@ -83,7 +83,7 @@ def test_after_an_orderly_stop_nothing_is_to_be_done_again(tmp_path):
     one.stop()
     two = service(tmp_path)
     assert two.state().status()["accepted"] == 100
-    assert list(two.wal.read(two.wal.position)) == []
+    assert list(two.wal.read_after(two.wal.last_number)) == []
     assert two.wal.size() < 1000
     two.stop()
 
@@ -402,7 +402,7 @@ def test_the_profile_of_an_erased_label_goes_even_if_a_crash_comes_between(tmp_p
     name = one._committer.call(lambda: one._committer.pseudonym(user)).result()
     one.worker.run_on_worker(one._profiles.flush).result()
     assert one.profile(name)
-    monkeypatch.setattr(one._profiles, "forget", _crash)
+    monkeypatch.setattr(one._profiles, "delete", _crash)
     with pytest.raises(QueryCloakError, match="RuntimeError"):
         one.erase(user)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
@@ -476,13 +476,13 @@ def test_an_idle_service_writes_nothing(tmp_path, monkeypatch):
     settle(one)
     assert one.state().counts.held == 10
     one.checkpoint()
-    position, saved = one.wal.position, one.state().snapshot_age
+    position, saved = one.wal.last_number, one.state().snapshot_age
     for _ in range(20):
         time.sleep(0.05)
         one.run_periodic()
         settle(one)
     one._committer.call(lambda: None).result()
-    assert one.wal.position == position
+    assert one.wal.last_number == position
     assert one.state().snapshot_age > saved + 0.9, "no other snapshot was written"
     one.stop()
 

@@ -19,7 +19,7 @@ from querycloak.service.ingest.idempotency import KEY_BYTES, IdempotencyKeys, ot
 from querycloak.service.ingest.parse import ParsedBody, to_columns
 from querycloak.service.ingest.pseudonyms import Pseudonyms
 from querycloak.service.task import Task
-from querycloak.service.wal import Journal
+from querycloak.service.wal.wal import WriteAheadLog
 
 T = TypeVar("T")
 #: Records that are committed with one fsync, at most.
@@ -61,7 +61,7 @@ class GroupCommitter:
 
     def __init__(
         self,
-        wal: Journal,
+        wal: WriteAheadLog,
         pseudonyms: Pseudonyms,
         keys: IdempotencyKeys,
         enqueue: Callable[[int, Entry, Future[Any] | None], None],
