@@ -18,12 +18,11 @@ from typing import Any
 from tests.support.kafka_topics import BEGIN, Sent, Topics
 from tests.support.servers.kafka import LocalKafka
 
-from querycloak.service.kafka import client
-from querycloak.service.kafka.address import parse
-from querycloak.service.kafka.feeder import MANY, WAIT
-from querycloak.service.kafka.transactions import STEP
+from querycloak.service import kafka_client as client
+from querycloak.service.kafka_client import parse
 from querycloak.service.service import Service
 from querycloak.service.settings import setup
+from querycloak.service.sources.kafka import BATCH, POLL
 
 PARTITIONS = 2
 TURNS = 3
@@ -72,7 +71,7 @@ class Plain:
     def __init__(self, source: str, sink: str, records: int, name: str) -> None:
         self._there, self._here, self._records = parse(source), parse(sink), records
         self._producer = client.producer(self._here, name)
-        self._producer.init_transactions(client.PATIENCE)
+        self._producer.init_transactions(client.TIMEOUT)
         self._consumer = client.consumer(self._there)
 
     def run(self, watch: Stopwatch) -> None:
@@ -80,7 +79,7 @@ class Plain:
         self._consumer.assign([self._place(number, 0) for number in range(PARTITIONS)])
         done, places = 0, dict[int, int]()
         while done < self._records:
-            some = self._consumer.consume(MANY, WAIT)
+            some = self._consumer.consume(BATCH, POLL)
             found: dict[int, list[dict[str, Any]]] = {}
             for message in some:
                 found.setdefault(message.partition() or 0, []).append({"value": message.value()})
@@ -95,8 +94,8 @@ class Plain:
         made.begin_transaction()
         for partition, values in found.items():
             made.produce_batch(self._here.topic, values, partition=partition)
-        made.send_offsets_to_transaction(places, self._consumer.consumer_group_metadata(), STEP)
-        made.commit_transaction(STEP)
+        made.send_offsets_to_transaction(places, self._consumer.consumer_group_metadata(), client.TIMEOUT)
+        made.commit_transaction(client.TIMEOUT)
 
     def _place(self, partition: int, offset: int) -> Any:
         return client.library().TopicPartition(self._there.topic, partition, offset)

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from querycloak.errors import QueryCloakError
-from querycloak.service.sinks.file import FileSink
+from querycloak.service.sinks.file_sink import FileSink
 from querycloak.service.sinks.profiles import open_store
-from querycloak.service.sinks.released import ReleasedLog
+from querycloak.service.sinks.released_log import ReleasedLog
 
 BATCH = 5_000
 ROWS = 50_000  # of one transaction
@@ -111,7 +111,7 @@ def profile_rows(url: str, parts: int) -> dict[str, Any]:
                 store.add(number, rows)
         with timed(2000, found["read"]):
             for number in range(2000):
-                store.of(f"p{number:08d}")
+                store.counts_of(f"p{number:08d}")
         assert sum(store.totals().values()) == parts * ROWS
     finally:
         store.close()

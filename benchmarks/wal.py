@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from querycloak.errors import MissingExtra
-from querycloak.service.wal import Cipher, Journal
+from querycloak.service.wal.cipher import Cipher
+from querycloak.service.wal.wal import WriteAheadLog
 
 FRAME = 10_000
 #: Frames in one append, and how many appends are made of it.
@@ -40,7 +41,7 @@ def plain(folder: Path) -> Iterator[Append]:
 @contextmanager
 def wal(folder: Path, cipher: Cipher | None = None) -> Iterator[Append]:
     """Write to a journal."""
-    journal = Journal(folder, cipher)
+    journal = WriteAheadLog(folder, cipher)
     journal.open()
     yield journal.append
     journal.close()
@@ -91,10 +92,10 @@ def reading(frames: int) -> dict[str, Any]:
         with wal(Path(place)) as append:
             for _ in range(max(1, frames // 1000)):
                 append([os.urandom(FRAME)] * 1000)
-        journal, begin = Journal(Path(place)), time.process_time()
+        journal, begin = WriteAheadLog(Path(place)), time.process_time()
         journal.open()
         checked = time.process_time()
-        count = sum(1 for _ in journal.read(0))
+        count = sum(1 for _ in journal.read_after(0))
         done = time.process_time()
         journal.close()
     size = count * FRAME / 1e6
