@@ -1,7 +1,8 @@
-"""Files for every package: locks, decompression, and the check that no output replaces what must stay."""
+"""Files for every package: locks, decompression, durable names, and the check of outputs."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import zlib
@@ -14,6 +15,8 @@ from querycloak.errors import UsageError
 #: Compressions by how a file begins, and by how its name ends.
 _MAGIC: Final = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
 _SUFFIXES: Final = {".gz": "gz", ".zst": "zst"}
+#: No space, over quota, or larger than a file may be.
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class DamagedFile(Exception):
@@ -132,3 +135,32 @@ class FolderLock:
 
     def __exit__(self, *about: object) -> None:
         self.release()
+
+
+def is_full(error: OSError) -> bool:
+    """Whether a write failed for lack of space, which can come back."""
+    return error.errno in _FULL
+
+
+def private_folder(path: Path) -> None:
+    """Create a folder, and missing ones above it, for the owner alone."""
+    if not path.is_dir():
+        private_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable: a sync of a file does not include its name."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_all(descriptor: int, data: bytes, at: int) -> None:
+    """Write all bytes at a position; the system may write fewer in one call."""
+    left = memoryview(data)
+    while left:
+        written = os.pwrite(descriptor, left, at)
+        left, at = left[written:], at + written

@@ -16,13 +16,13 @@ from querycloak import certificate, formats
 from querycloak.certificate import Certificate
 from querycloak.engines.pipeline import Stage
 from querycloak.errors import Gone, NotFound
+from querycloak.files import private_folder
 from querycloak.guarantee import Finding
 from querycloak.keys import Secret, write_private
 from querycloak.ledger import Ledger
 from querycloak.log import CANONICAL
 from querycloak.service.monitor.stream_audit import SliceAudit, read_pieces, summarise
-from querycloak.service.sinks.released import ReleasedLog
-from querycloak.service.wal.disk import private_folder
+from querycloak.service.sinks.released_log import ReleasedLog
 
 ALL_AUDITED: Final = "every line of the period was audited"
 #: Source name in the ledger and in certificates.
