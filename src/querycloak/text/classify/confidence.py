@@ -3,7 +3,7 @@
 The table was read off, and rounded, from the development half of the labelled set and from phrases of the
 lexicon that were hidden from the classifier. The hidden phrases are harder, as a strange log would be, and
 far more in number, so the table errs on the side of caution. It is checked by
-`benchmarks/classify.py --reliability`.
+`python -m benchmarks classify-reliability`.
 """
 
 from __future__ import annotations
