@@ -56,7 +56,7 @@ def cover(request: Cover, progress: Progress) -> dict[str, Any]:
     pool = align_pool(request.read(request.pool).frame, log.frame) if request.pool else None
     history = SearchHistory.of(log.frame, pool)
     method = kind(history, settings, derive(Secret.choose(request.seed).value, "obfuscate", request.method))
-    layout = formats.layout_for(request.output, like=log.layout, columns=log.frame.columns)
+    layout = formats.Layout.for_output(request.output, like=log.layout, columns=log.frame.columns)
     fakes = records = 0
     truths = []
     with formats.Writer(request.output, layout, private=True) as writer:
