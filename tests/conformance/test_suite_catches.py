@@ -46,7 +46,7 @@ def test_a_plain_table_passes_all_but_what_its_memory_costs_on_stored_logs():
 
 
 def test_a_window_that_the_log_does_not_fill_is_no_growth():
-    """Many records in one moment: a method that keeps a window of time keeps all of them until it has passed."""
+    """Many records in one moment: a method with a window of time keeps them until it has passed."""
     record = {"query": "weather", "time": START, "rank": 1, "url": URLS[1], "category": CATEGORIES[0]}
     log = frame_of([{"user": USERS[number % 6]} | record for number in range(24)])
     conformance.run_checks(METHODS.get("z-anonymity"), log, [], [conformance.memory_stays_bounded])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -13,11 +14,12 @@ from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from querycloak.errors import DataError
 from querycloak.formats import validation
-from querycloak.formats.columns import canonical_name, map_columns
+from querycloak.formats.columns import ALIASES, canonical_name, map_columns
 from querycloak.formats.layout import Layout
 from querycloak.formats.output import Encoder, OutputFile, TextEncoder
 from querycloak.formats.reading import RawTable, ReadOptions
@@ -29,6 +31,8 @@ from querycloak.log import CANONICAL
 Object = dict[str, Any]
 #: Stands among dropped columns for keys that may be data themselves, such as addresses.
 RARE_KEYS: Final = "keys that few records have"
+#: Bytes of the first block whose objects show which keys are common.
+_SAMPLE: Final = 4 << 20
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _ESCAPED_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _NUMBERS: Final = ("Int64", "Float64")
@@ -63,8 +67,8 @@ class JsonLines(LineFormat):
 class JsonParser:
     """Parses blocks. Columns are fixed by the first block with an object.
 
-    They are the keys that at least half of its objects have, those that are called like a canonical column,
-    and those that the caller named. All other keys can be data, so their names are not passed on either.
+    They are the keys that at least half of its first objects have, those called like a canonical column, and
+    those that the caller named. All other keys can be data, so their names are not passed on either.
     """
 
     def __init__(self, layout: Layout, options: ReadOptions) -> None:
@@ -85,7 +89,7 @@ class JsonParser:
         """Return the rows of a block, numbered from `first_row`."""
         regular = _is_regular(block)
         if self._keys is None:
-            self._learn(_objects_for_keys(block, regular))
+            self._learn(block, regular)
         self._dropped |= dict.fromkeys(name for name, mark in self._absent.items() if mark in block.data)
         records = _decode(self._decoder, block) if regular and self._decoder is not None else None
         if records is None:
@@ -122,11 +126,18 @@ class JsonParser:
     def _distinct_keys(self) -> list[str]:
         return [*dict.fromkeys((self._keys or {}).values())]
 
-    def _learn(self, objects: Sequence[Mapping[str, Any]]) -> None:
-        """Fix the columns by the first objects."""
+    def _learn(self, block: Block, regular: bool) -> None:
+        """Fix the columns by the objects of a block: a sample, or all if only others have a known column."""
+        named = {*self._options.mapping.values(), *self._options.keep}
+        sample = block.data[: block.data.rfind(b"\n", 0, _SAMPLE) + 1]
+        objects = _objects_for_keys(replace(block, data=sample or block.data), regular)
+        common, rare = common_keys(objects, named)
+        known = {*CANONICAL, *ALIASES, *(name.lower() for name in named)} - {key.lower() for key in common}
+        if 0 < len(sample) < len(block.data) and _mentions(block.data[len(sample) :], known):
+            objects = _objects_for_keys(block, regular)
+            common, rare = common_keys(objects, named)
         if not objects:
             return
-        common, rare = common_keys(objects, {*self._options.mapping.values(), *self._options.keep})
         names = [*common, *(name for name in self._options.keep if name not in common)]
         found = map_columns(names, self._options, fixed=False)
         self._keys = {name: names[place] for name, place in found.sources.items()}
@@ -157,14 +168,25 @@ def _is_regular(block: Block) -> bool:
     An object that spans lines has a line that does not begin with `{` or does not end with `}`.
     """
     data = block.data
-    size = data.count(b"\n")
-    ends = data.count(b"}\n") + (data.count(b"}\r\n") if b"\r" in data else 0)
-    if not data.startswith(b"{") or data.count(b"\n{") != size - 1 or ends != size:
+    if not data.startswith(b"{"):
+        return False
+    array = np.frombuffer(data, dtype=np.uint8)
+    ends = np.flatnonzero(array == ord("\n"))
+    last = array[ends - 1]
+    if b"\r" in data:
+        last = np.where(last == ord("\r"), array[ends - 2], last)
+    if (last != ord("}")).any() or (array[ends[:-1] + 1] != ord("{")).any():
         return False
     try:
         return data.isascii() or bool(data.decode())
     except UnicodeDecodeError:
         return False
+
+
+def _mentions(data: bytes, names: Iterable[str]) -> bool:
+    """Check whether a key may have one of these names, in any case."""
+    lower = data.lower()
+    return any(f'"{name}"'.encode() in lower for name in names)
 
 
 def _decode(decoder: msgspec.json.Decoder[Any], block: Block) -> list[Any] | None:
@@ -297,10 +319,13 @@ def kind_of(values: Sequence[Any]) -> str:
 
 
 def _texts(values: list[Any]) -> pl.Series:
-    try:
+    """Return texts and numbers as texts; whole numbers alone stay numbers, which validation casts faster."""
+    with contextlib.suppress(TypeError, OverflowError):
         return pl.Series(values, dtype=pl.String, strict=True)
-    except (TypeError, OverflowError):  # some are no texts
-        return pl.Series([as_text(value) for value in values], dtype=pl.String)
+    with contextlib.suppress(TypeError, OverflowError):
+        if {*map(type, values)} <= {int, type(None)}:
+            return pl.Series(values, dtype=pl.Int64)
+    return pl.Series([as_text(value) for value in values], dtype=pl.String)
 
 
 def _encode(frame: pl.DataFrame, layout: Layout, first_row: int) -> bytes:

@@ -79,12 +79,12 @@ class Service:
         self.released = ReleasedLog(self._database, self.settings.keep_bytes, self.settings.keep_seconds)
         secret = self._secret()
         warm_up(self.setup.stages)
-        self._keys = IdempotencyKeys(secret, self.settings.retry_seconds)
+        self._key_database = Database(self._database.path)  # its reads do not wait for readers of lines
+        self._keys = IdempotencyKeys(self._key_database, secret, self.settings.retry_seconds)
         self.join_key = derive(secret, "query ids")
         stream = self._stream(secret)
         self._stream_snapshots = StreamSnapshots(self._snapshots, self.setup, secret)
-        position, keys = self._stream_snapshots.restore(stream, self.wal.last_number)
-        self._keys.add(keys)
+        position = self._stream_snapshots.restore(stream, self.wal.last_number)
         self._saved, self._restored_lines = position, stream.released
         self.monitor = Monitor(
             self.folder, self.released, self.state, certificate_seconds=self.settings.certificate_seconds
@@ -209,6 +209,7 @@ class Service:
         """Close all files and connections."""
         self._profiles.store.close()
         self.worker.close()
+        self._key_database.close()
         self._database.close()
         self.wal.close()
 
@@ -358,14 +359,14 @@ class Service:
         self.worker.run_on_worker(work).add_done_callback(_log_failure)
 
     def _checkpoint(self) -> Future[None]:
-        """Sync the sinks, write a snapshot, truncate the write-ahead log. Runs in the worker's thread.
+        """Sync keys and sinks, write a snapshot, truncate the write-ahead log. Runs in the worker's thread.
 
         The log starts a new segment before, so that all segments with entries of the snapshot can be deleted.
         """
+        self._committer.call(lambda: self._keys.flush(time.time_ns() // 1000)).result()
         self.worker.sync()
         position = self.worker.counts_now()[0].position
-        keys = self._committer.call(self._keys.items).result()  # only that thread may use them
-        self._stream_snapshots.save(position, self.worker.stream, keys)
+        self._stream_snapshots.save(position, self.worker.stream)
         self._saved, self._saved_at = position, time.time()
         self.released.forget(time.time())
         return self._committer.call(lambda: self.wal.truncate(position))

@@ -9,7 +9,7 @@ import pytest
 from tests.support.crash_test import crash
 from tests.support.logs import made_up
 
-pytestmark = [pytest.mark.service, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.timeout(1800)]
 KILLS = [3, pytest.param(50, marks=pytest.mark.nightly)]
 
 

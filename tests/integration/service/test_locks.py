@@ -19,14 +19,11 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.service
-pytest.importorskip("fastapi")
-
-from querycloak import errors  # noqa: E402
-from querycloak.cli.serve import command  # noqa: E402
-from querycloak.client import Client  # noqa: E402
-from querycloak.service.web.auth import add_token  # noqa: E402
-from tests.support.service_process import LiveService  # noqa: E402
+from querycloak import errors
+from querycloak.cli.serve import command
+from querycloak.client import Client
+from querycloak.service.web.auth import add_token
+from tests.support.service_process import LiveService
 
 FLAGS = ("--seed", "1", "-s", "k=3")
 ONE = [{"user": "a", "query": "b"}]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.load import soak
 
-pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(600)]
 
 
 def test_memory_and_queue_stay_flat():

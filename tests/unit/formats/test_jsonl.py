@@ -116,3 +116,15 @@ def test_regular_blocks_are_decoded_by_msgspec(monkeypatch):
         table = jsonl.JsonLines().parser(b"", formats.ReadOptions(keep=["shop"])).parse(source.Block(data))
         assert table.frame["shop"].to_list() == [f'{{"a":[{n}]}}' for n in range(9)]
         assert table.frame["query"].to_list() == [item["query"] for item in items]
+
+
+def test_a_known_column_behind_the_sample_is_found(monkeypatch):
+    monkeypatch.setattr(jsonl, "_SAMPLE", 300)
+    for name in ("url", "ClickURL", "Shop"):
+        data = "".join(
+            line(n, **({name: "x", "rare": 1} if n == 19 else {})) + "\n" for n in range(20)
+        ).encode()
+        parser = jsonl.JsonLines().parser(b"", formats.ReadOptions(keep=["Shop"]))
+        found = parser.parse(source.Block(data)).frame
+        assert found["Shop" if name == "Shop" else "url"].to_list() == [None] * 19 + ["x"]
+        assert "rare" not in (*parser.layout.columns, *parser.dropped)

@@ -9,12 +9,7 @@ import time
 
 import pytest
 
-from tests.support import logs
-
-pytestmark = pytest.mark.service
-pytest.importorskip("msgspec")
-
-from querycloak.errors import (  # noqa: E402
+from querycloak.errors import (
     Busy,
     DataError,
     DiskFull,
@@ -26,10 +21,11 @@ from querycloak.errors import (  # noqa: E402
     Unavailable,
     UsageError,
 )
-from querycloak.service import service as service_module  # noqa: E402
-from querycloak.service.ingest.parse import parse, to_columns  # noqa: E402
-from querycloak.service.service import Service  # noqa: E402
-from querycloak.service.settings import setup  # noqa: E402
+from querycloak.service import service as service_module
+from querycloak.service.ingest.parse import parse, to_columns
+from querycloak.service.service import Service
+from querycloak.service.settings import setup
+from tests.support import logs
 
 CHOSEN = {"k": "3", "shards": "1"}
 

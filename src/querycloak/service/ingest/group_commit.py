@@ -178,7 +178,7 @@ class GroupCommitter:
         if not request.key:
             return False
         try:
-            known = self._keys.find(request.key)
+            known = self._keys.find(request.key, self._now())
         except Refused as error:
             request.answer.set_exception(error)
             return True
@@ -198,7 +198,6 @@ class GroupCommitter:
             self._commit_running(group[len(group) // 2 :])
             return
         last = self._write(payloads)
-        self._keys.expire(now)
         for number, one in enumerate(new, start=last - len(new) + 1):
             self._keys.add(one.entry.keys)
             self._apply_to_pseudonyms(one.entry)

@@ -147,7 +147,7 @@ class KafkaSink:
 
 
 def _discard(made: Producer | None) -> None:
-    """Forget what a producer has not sent. Its end comes with the last reference: `close` could warn or wait."""
+    """Forget what a producer has not sent. It ends with its last reference."""
     if made is not None:
         with contextlib.suppress(kafka_client.library().KafkaException):  # a fenced one raises again
             made.purge()

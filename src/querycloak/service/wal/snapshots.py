@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,8 +18,6 @@ from querycloak.service.wal.cipher import Cipher
 from querycloak.service.wal.frames import Kind
 from querycloak.service.wal.segment import UNFINISHED, SegmentReader, SegmentWriter, damaged
 from querycloak.service.wal.wal import write_failure
-
-Keys = Sequence[tuple[bytes, int, bytes]]
 
 _MAGIC: Final = b"QCLOAKS\n"
 _SUFFIX: Final = ".snapshot"
@@ -107,14 +105,13 @@ class StreamSnapshots:
         chosen = setup.settings
         self._readers = [__version__, chosen.classify, _digest(chosen.taxonomy), chosen.click_seconds]
 
-    def save(self, position: int, stream: Stream, keys: Keys) -> None:
+    def save(self, position: int, stream: Stream) -> None:
         """Save the stream as of entry `position`."""
         made_by: dict[str, Any] = {"methods": self._methods, "readers": self._readers, "secret": self._secret}
-        made_by |= {"keys": list(keys)}
         self._snapshots.save(position, state_codec.dump(stream.snapshot() | made_by))
 
-    def restore(self, stream: Stream, journal: int) -> tuple[int, Keys]:
-        """Restore the newest snapshot. Return its position, and the idempotency keys."""
+    def restore(self, stream: Stream, journal: int) -> int:
+        """Restore the newest snapshot; return its position."""
         found = self._snapshots.newest()
         if found is None:
             return self._begin(stream, journal)
@@ -122,14 +119,14 @@ class StreamSnapshots:
         parts = state_codec.load(data)
         self._check(parts, position, journal)
         stream.restore(parts)
-        return position, [(bytes(key), at, bytes(answer)) for key, at, answer in parts["keys"]]
+        return position
 
-    def _begin(self, stream: Stream, journal: int) -> tuple[int, Keys]:
+    def _begin(self, stream: Stream, journal: int) -> int:
         """Save an empty stream at the first start, so that later ones can compare their settings."""
         if journal:
             raise DataError("the journal has entries, but its snapshot is missing", hint=_TOGETHER)
-        self.save(0, stream, ())
-        return 0, ()
+        self.save(0, stream)
+        return 0
 
     def _check(self, parts: dict[str, Any], position: int, journal: int) -> None:
         if parts["secret"] != self._secret:

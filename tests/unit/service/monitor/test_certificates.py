@@ -25,8 +25,6 @@ from querycloak.service.service import Service
 from querycloak.service.stream import stream
 from tests.unit.service.running import SECRET_QUERY, SECRET_USER, made_up, running, send
 
-pytestmark = pytest.mark.service
-
 
 def newest(service: Service) -> dict[str, Any]:
     number = service.monitor.certificates.newest()[0]["number"]
