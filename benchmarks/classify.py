@@ -19,21 +19,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "src")]
 
-from querycloak.text.classify import CONFIDENT, HOW, Lexical  # noqa: E402
-from querycloak.text.classify.index import LEXICON_DEPTH  # noqa: E402
+
+from querycloak.text.classifier import CONFIDENT, Evidence, LexicalClassifier  # noqa: E402
+from querycloak.text.lexicon import Lexicon  # noqa: E402
 from querycloak.text.taxonomy import Taxonomy, load  # noqa: E402
-from querycloak.text.terms import Terms  # noqa: E402
 
 LABELLED = HERE.parent / "tests" / "data" / "topics" / "labelled.csv"
 
 
 def made_up(size: int, seed: int = 7) -> list[str]:
     """Put together distinct queries from the lexicon's phrases, a third misspelt or of unknown words."""
-    draw, words = random.Random(seed), Lexical().examples.texts
+    lexicon = load().lexicon
+    draw = random.Random(seed)
+    words = [text for text, node in zip(lexicon.texts, lexicon.curated_category, strict=True) if node > 0]
     queries: dict[str, None] = {}
     while len(queries) < size:
         query = " ".join(draw.choices(words, k=draw.choice((1, 1, 2))))
@@ -50,15 +53,13 @@ def made_up(size: int, seed: int = 7) -> list[str]:
 
 def measure(queries: Sequence[str]) -> dict[str, Any]:
     """Time loading, known words alone, and the whole chain, in distinct queries per second."""
-    import polars as pl
-
     begin = time.perf_counter()
-    classifier = Lexical()
-    classifier.classify(["warm up", "wrmup qqzx"])
+    classifier = LexicalClassifier()
+    classifier.classify(pl.Series(["warm up", "wrmup qqzx"]))
     ready = time.perf_counter()
     texts = pl.Series(list(queries), dtype=pl.String)
     loaded, used = time.perf_counter(), time.process_time()
-    classifier.by_words(texts)
+    classifier.classify_urls(texts)  # words and n-grams alone
     middle, used_by_words = time.perf_counter(), time.process_time() - used
     answer = classifier.classify(texts)
     end, used_by_all = time.perf_counter(), time.process_time() - used - used_by_words
@@ -71,7 +72,9 @@ def measure(queries: Sequence[str]) -> dict[str, Any]:
         "answered": float(np.mean(answer.category >= 0)),
         "confident": float(np.mean(answer.confidence >= CONFIDENT)),
         "how": {
-            name: float(np.mean(answer.how == i)) for i, name in enumerate(HOW) if (answer.how == i).any()
+            kind.name.lower(): float(np.mean(answer.evidence == kind))
+            for kind in Evidence
+            if (answer.evidence == kind).any()
         },
     }
 
@@ -85,7 +88,7 @@ def labelled(split: str) -> list[tuple[str, str]]:
 def accuracy(classifier: Any, split: str = "dev") -> dict[str, Any]:
     """Compare answers with labels: shares right at level 1 and 2, and level-1 confusion counts."""
     rows = labelled(split)
-    answer = classifier.classify([query for query, _ in rows])
+    answer = classifier.classify(pl.Series([query for query, _ in rows]))
     given = [classifier.taxonomy.path(node).split("/") if node >= 0 else [""] for node in answer.category]
     wanted = [category.split("/") for _, category in rows]
     right = np.array([g[0] == w[0] for g, w in zip(given, wanted, strict=True)])
@@ -114,31 +117,31 @@ def print_confusion(confusion: Counter[tuple[str, str]]) -> None:
 def report_accuracy() -> None:
     """Print accuracy on both halves, and the confusion on the test half."""
     for split in ("dev", "test"):
-        found = accuracy(Lexical(), split)
+        found = accuracy(LexicalClassifier(), split)
         print(f"{split:5}", {key: round(value, 3) for key, value in found.items() if key != "confusion"})
     print_confusion(found["confusion"])
 
 
 def hide(taxonomy: Taxonomy, fold: int, folds: int = 5) -> tuple[Taxonomy, dict[str, set[int]]]:
     """Take a fifth of the lexicon's phrases out of a taxonomy; give it and the topics of what was taken."""
-    terms = taxonomy.terms
+    terms = taxonomy.lexicon
     phrase = np.repeat(np.arange(len(terms)), np.diff(terms.start))
-    lexical = taxonomy.depth[terms.node] <= LEXICON_DEPTH
+    lexical = terms.curated
     chosen = np.array([zlib.crc32(text.encode()) % folds == fold for text in terms.texts])
     hidden = lexical & chosen[phrase]
     left = np.bincount(phrase[~hidden], minlength=len(terms))
     texts = [text for text, count in zip(terms.texts, left, strict=True) if count]
     start = np.concatenate([[0], np.cumsum(left[left > 0])]).astype(np.int32)
-    rest = Terms(texts, start, terms.node[~hidden], terms.weight[~hidden])
+    rest = Lexicon(texts, start, terms.node[~hidden], terms.weight[~hidden], terms.curated[~hidden])
     topics: dict[str, set[int]] = {}
     for i in np.flatnonzero(hidden & (terms.weight >= 1)):
         topics.setdefault(terms.texts[phrase[i]], set()).add(int(taxonomy.at_level(terms.node[i], 1)))
     return Taxonomy(taxonomy.parent, taxonomy.names, rest), topics
 
 
-def judged(classifier: Lexical, topics: dict[str, set[int]]) -> tuple[Any, Any]:
+def judged(classifier: LexicalClassifier, topics: dict[str, set[int]]) -> tuple[Any, Any]:
     """Give the confidence of each answer, and whether its topic is right."""
-    answer = classifier.classify(list(topics))
+    answer = classifier.classify(pl.Series(list(topics)))
     given = classifier.taxonomy.at_level(np.maximum(answer.category, 0), 1).tolist()
     return answer.confidence, np.array([g in t for g, t in zip(given, topics.values(), strict=True)])
 
@@ -158,9 +161,9 @@ def report_reliability(folds: Sequence[int]) -> None:
     taxonomy = load()
     dev = {query: {taxonomy.node(path.partition("/")[0])} for query, path in labelled("dev")}
     hidden = [hide(taxonomy, fold) for fold in folds]
-    found = [judged(Lexical(rest), topics) for rest, topics in hidden]
+    found = [judged(LexicalClassifier(rest), topics) for rest, topics in hidden]
     pools = {
-        "dev": judged(Lexical(taxonomy), dev),
+        "dev": judged(LexicalClassifier(taxonomy), dev),
         "hidden": (np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])),
     }
     for name, (sure, right) in pools.items():
