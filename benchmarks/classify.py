@@ -1,41 +1,30 @@
-"""How fast and how right the classifiers are.
-
-Usage: python benchmarks/classify.py             speed on made-up queries
-       python benchmarks/classify.py --accuracy  accuracy on the labelled set, with the confusion at level 1
-       python benchmarks/classify.py --reliability  whether confidence is the share of right answers
-"""
+"""The classifier: queries a second, and how often it is right."""
 
 from __future__ import annotations
 
-import argparse
 import csv
 import random
-import sys
-import time
 import zlib
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "src")]
+from benchmarks.common import timed
+from querycloak.text.classifier import CONFIDENT, Evidence, LexicalClassifier
+from querycloak.text.lexicon import Lexicon
+from querycloak.text.taxonomy import Taxonomy, load
+
+#: Fifths of the lexicon whose phrases are hidden to test the confidence.
+FOLDS = (0, 1)
+LABELLED = Path(__file__).parents[1] / "tests" / "data" / "topics" / "labelled.csv"
 
 
-from querycloak.text.classifier import CONFIDENT, Evidence, LexicalClassifier  # noqa: E402
-from querycloak.text.lexicon import Lexicon  # noqa: E402
-from querycloak.text.taxonomy import Taxonomy, load  # noqa: E402
-
-LABELLED = HERE.parent / "tests" / "data" / "topics" / "labelled.csv"
-
-
-def made_up(size: int, seed: int = 7) -> list[str]:
-    """Put together distinct queries from the lexicon's phrases, a third misspelt or of unknown words."""
-    lexicon = load().lexicon
-    draw = random.Random(seed)
+def synthetic_queries(size: int, seed: int = 7) -> list[str]:
+    """Return distinct queries from the lexicon's phrases, a third misspelt or of unknown words."""
+    lexicon, draw = load().lexicon, random.Random(seed)
     words = [text for text, node in zip(lexicon.texts, lexicon.curated_category, strict=True) if node > 0]
     queries: dict[str, None] = {}
     while len(queries) < size:
@@ -51,24 +40,19 @@ def made_up(size: int, seed: int = 7) -> list[str]:
     return list(queries)
 
 
-def measure(queries: Sequence[str]) -> dict[str, Any]:
-    """Time loading, known words alone, and the whole chain, in distinct queries per second."""
-    begin = time.perf_counter()
-    classifier = LexicalClassifier()
-    classifier.classify(pl.Series(["warm up", "wrmup qqzx"]))
-    ready = time.perf_counter()
-    texts = pl.Series(list(queries), dtype=pl.String)
-    loaded, used = time.perf_counter(), time.process_time()
-    classifier.classify_urls(texts)  # words and n-grams alone
-    middle, used_by_words = time.perf_counter(), time.process_time() - used
-    answer = classifier.classify(texts)
-    end, used_by_all = time.perf_counter(), time.process_time() - used - used_by_words
+def measure(scale: float) -> dict[str, Any]:
+    """Time loading, known words alone, and the whole chain, in distinct queries a second."""
+    queries = synthetic_queries(int(200_000 * scale))
+    classifier, load_time = timed(_loaded)
+    texts = pl.Series(queries, dtype=pl.String)
+    _, by_words = timed(lambda: classifier.classify_urls(texts))
+    answer, by_all = timed(lambda: classifier.classify(texts))
     return {
-        "load_seconds": ready - begin,
-        "lexical_per_second": len(queries) / (middle - loaded),
-        "whole_per_second": len(queries) / (end - middle),
-        "lexical_per_cpu_second": len(queries) / used_by_words,  # steadier on a shared machine
-        "whole_per_cpu_second": len(queries) / used_by_all,
+        "load_seconds": load_time["seconds"],
+        "lexical_per_second": len(queries) / by_words["seconds"],
+        "whole_per_second": len(queries) / by_all["seconds"],
+        "lexical_per_cpu_second": len(queries) / by_words["cpu_seconds"],  # steadier on a shared machine
+        "whole_per_cpu_second": len(queries) / by_all["cpu_seconds"],
         "answered": float(np.mean(answer.category >= 0)),
         "confident": float(np.mean(answer.confidence >= CONFIDENT)),
         "how": {
@@ -77,6 +61,12 @@ def measure(queries: Sequence[str]) -> dict[str, Any]:
             if (answer.evidence == kind).any()
         },
     }
+
+
+def _loaded() -> LexicalClassifier:
+    classifier = LexicalClassifier()
+    classifier.classify(pl.Series(["warm up", "wrmup qqzx"]))
+    return classifier
 
 
 def labelled(split: str) -> list[tuple[str, str]]:
@@ -114,21 +104,20 @@ def print_confusion(confusion: Counter[tuple[str, str]]) -> None:
         print(f"{true:12}" + "".join(f"{confusion[true, name] or '.':>5}" for name in given))
 
 
-def report_accuracy() -> None:
-    """Print accuracy on both halves, and the confusion on the test half."""
-    for split in ("dev", "test"):
-        found = accuracy(LexicalClassifier(), split)
-        print(f"{split:5}", {key: round(value, 3) for key, value in found.items() if key != "confusion"})
-    print_confusion(found["confusion"])
+def report_accuracy(scale: float) -> dict[str, Any]:
+    """Print accuracy on both halves of the labelled set, and the confusion on the test half."""
+    found = {split: accuracy(LexicalClassifier(), split) for split in ("dev", "test")}
+    confusions = {split: one.pop("confusion") for split, one in found.items()}
+    print_confusion(confusions["test"])
+    return found
 
 
 def hide(taxonomy: Taxonomy, fold: int, folds: int = 5) -> tuple[Taxonomy, dict[str, set[int]]]:
-    """Take a fifth of the lexicon's phrases out of a taxonomy; give it and the topics of what was taken."""
+    """Take a fifth of the lexicon's phrases out of a taxonomy; return it and the topics of what was taken."""
     terms = taxonomy.lexicon
     phrase = np.repeat(np.arange(len(terms)), np.diff(terms.start))
-    lexical = terms.curated
     chosen = np.array([zlib.crc32(text.encode()) % folds == fold for text in terms.texts])
-    hidden = lexical & chosen[phrase]
+    hidden = terms.curated & chosen[phrase]
     left = np.bincount(phrase[~hidden], minlength=len(terms))
     texts = [text for text, count in zip(terms.texts, left, strict=True) if count]
     start = np.concatenate([[0], np.cumsum(left[left > 0])]).astype(np.int32)
@@ -140,7 +129,7 @@ def hide(taxonomy: Taxonomy, fold: int, folds: int = 5) -> tuple[Taxonomy, dict[
 
 
 def judged(classifier: LexicalClassifier, topics: dict[str, set[int]]) -> tuple[Any, Any]:
-    """Give the confidence of each answer, and whether its topic is right."""
+    """Return the confidence of each answer, and whether its topic is right."""
     answer = classifier.classify(pl.Series(list(topics)))
     given = classifier.taxonomy.at_level(np.maximum(answer.category, 0), 1).tolist()
     return answer.confidence, np.array([g in t for g, t in zip(given, topics.values(), strict=True)])
@@ -156,11 +145,11 @@ def print_reliability(sure: Any, right: Any) -> None:
     print(f"  from {CONFIDENT}: {confident.mean():.3f} of all, right={right[confident].mean():.3f}")
 
 
-def report_reliability(folds: Sequence[int]) -> None:
+def report_reliability(scale: float) -> dict[str, Any]:
     """Print, by confidence, the share of right answers on dev and on hidden phrases of the lexicon."""
     taxonomy = load()
     dev = {query: {taxonomy.node(path.partition("/")[0])} for query, path in labelled("dev")}
-    hidden = [hide(taxonomy, fold) for fold in folds]
+    hidden = [hide(taxonomy, fold) for fold in FOLDS]
     found = [judged(LexicalClassifier(rest), topics) for rest, topics in hidden]
     pools = {
         "dev": judged(LexicalClassifier(taxonomy), dev),
@@ -169,24 +158,4 @@ def report_reliability(folds: Sequence[int]) -> None:
     for name, (sure, right) in pools.items():
         print(f"{name}: n={sure.size} right={right.mean():.3f}")
         print_reliability(sure, right)
-
-
-def main() -> None:
-    """Print speed, or accuracy or reliability if asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--accuracy", action="store_true")
-    parser.add_argument("--reliability", action="store_true")
-    parser.add_argument("--folds", type=int, nargs="+", default=[0, 1], help="fifths of the lexicon to hide")
-    parser.add_argument("--queries", type=int, default=200_000)
-    asked = parser.parse_args()
-    if asked.accuracy:
-        report_accuracy()
-    elif asked.reliability:
-        report_reliability(asked.folds)
-    else:
-        for key, value in measure(made_up(asked.queries)).items():
-            print(f"{key:20} {value}")
-
-
-if __name__ == "__main__":
-    main()
+    return {}

@@ -1,43 +1,35 @@
-"""`dp-semantic`: draws a second beside two float samplers, text to text, start and memory, growth."""
+"""`dp-semantic`: draws a second beside two float samplers, text to text, memory; noise of `threshold-dp`."""
 
 from __future__ import annotations
 
-import json
-import resource
-import subprocess
-import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import polars as pl
 
+import querycloak as qc
+from benchmarks.common import best_of, in_own_process, peak_gigabytes, timed
 from querycloak.dictionary import Dictionaries
+from querycloak.engines.local import run
+from querycloak.engines.pipeline import Pipeline, parse_stages
+from querycloak.engines.time_order import whole
 from querycloak.kernels import exponential_mechanism as concept_draws
+from querycloak.methods import dp_counts
 from querycloak.methods.dp_semantic.weights import draw_weights
 from querycloak.text.concept_space import ConceptSpace, concept_space, partition_by_topic
-from querycloak.text.senses import ConceptLexicon, concept_lexicon
+from querycloak.text.senses import ConceptLexicon, ConceptMapper, concept_lexicon
 from querycloak.text.wordnet import RaggedArray
 
 KEY = bytes(range(32))
 
 
 def every_concept(concepts: ConceptLexicon) -> ConceptSpace:
-    """Lay out all 82,115 concepts, those too that no phrase means."""
+    """Return all 82,115 concepts, those too that no phrase means."""
     names = [(f"c{number}", number) for number in range(concepts.size)]
     parents = RaggedArray(concepts.parents.flat, concepts.parents.start)
-    whole = ConceptLexicon(parents, names, concepts.tree, concepts.node)
-    return concept_space(whole, partition_by_topic(whole), "sqc1")
-
-
-def best_of(work: Callable[[], Any], times: int = 3) -> float:
-    """Give the least seconds of a few runs: other people use this machine too."""
-    taken = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - begin)
-    return min(taken)
+    every = ConceptLexicon(parents, names, concepts.tree, concepts.node)
+    return concept_space(every, partition_by_topic(every), "sqc1")
 
 
 def draws(space: ConceptSpace, epsilon: float, number: int) -> dict[str, Any]:
@@ -86,11 +78,6 @@ def peers(space: ConceptSpace, epsilon: float) -> dict[str, float]:
 
 def text_to_text(users: int) -> dict[str, Any]:
     """Run the method itself over a made-up log: queries in, queries out."""
-    import querycloak as qc
-    from querycloak.engines.local import run
-    from querycloak.engines.pipeline import Pipeline, parse_stages
-    from querycloak.engines.time_order import whole
-
     log = qc.generate(users, seed=5)
     found: dict[str, Any] = {}
     for name, chosen in (("own", {}), ("max_queries=100", {"max_queries": "100"})):
@@ -106,40 +93,29 @@ def text_to_text(users: int) -> dict[str, Any]:
             "queries_per_second": round(len(log) / seconds),
             "distinct_queries_per_second": round(log.frame["query"].n_unique() / seconds),
         }
-    found["peak_gigabytes"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 2)
+    found["peak_gigabytes"] = peak_gigabytes()
     return found
 
 
-_START = """
-import time; begin = time.perf_counter()
-from querycloak.text.senses import ConceptMapper, concept_lexicon
-from querycloak.text.concept_space import concept_space, partition_by_topic
-from querycloak.methods.dp_semantic.weights import draw_weights
-import polars as pl
-concepts = concept_lexicon(); ConceptMapper(concepts).read(pl.Series(["lung cancer"]))
-draw_weights(concept_space(concepts, partition_by_topic(concepts), "sqc2"), [(0, 1.0)])
-import resource
-print(time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9)
-"""
+def load() -> dict[str, float]:
+    """Load everything that a draw needs."""
+    _, spent = timed(_first_draw)
+    return {"seconds": spent["seconds"], "peak_gigabytes": peak_gigabytes()}
 
 
-def start() -> dict[str, float]:
-    """Load everything in a fresh process."""
-    told = [
-        subprocess.run([sys.executable, "-c", _START], capture_output=True, text=True, check=True)
-        for _ in "ab"
-    ]
-    seconds, memory = min(tuple(map(float, one.stdout.split())) for one in told)
-    return {"seconds": round(seconds, 2), "peak_gigabytes": round(memory, 2)}
+def _first_draw() -> None:
+    concepts = concept_lexicon()
+    ConceptMapper(concepts).read(pl.Series(["lung cancer"]))
+    draw_weights(concept_space(concepts, partition_by_topic(concepts), "sqc2"), [(0, 1.0)])
 
 
-def measure(scale: float = 1.0) -> dict[str, Any]:
+def measure(scale: float) -> dict[str, Any]:
     """Measure everything."""
     concepts = concept_lexicon()
-    whole, number = every_concept(concepts), int(2_000_000 * scale)
-    found: dict[str, Any] = {"start": start(), "concepts": int(whole.candidates.members.size)}
+    every, number = every_concept(concepts), int(2_000_000 * scale)
+    found: dict[str, Any] = {"start": in_own_process(load), "concepts": int(every.candidates.members.size)}
     for epsilon in (0.05, 1.0, 5.0, 10.0, 20.0):
-        found[f"sqc1, all 82 k, epsilon {epsilon:g} a draw"] = draws(whole, epsilon, number)
+        found[f"sqc1, all 82 k, epsilon {epsilon:g} a draw"] = draws(every, epsilon, number)
     topics = partition_by_topic(concepts)
     for name, space in (
         ("sqc2, domain all", concept_space(concepts, topics, "sqc2")),
@@ -147,7 +123,7 @@ def measure(scale: float = 1.0) -> dict[str, Any]:
         ("none, domain all", concept_space(concepts, topics, "none")),
     ):
         found[f"{name}, epsilon 1 a draw"] = draws(space, 1.0, number)
-    beside = peers(whole, 1.0)
+    beside = peers(every, 1.0)
     ours = found["sqc1, all 82 k, epsilon 1 a draw"]["draws_per_second"]
     ratios = {name.replace("draws_per_second", "ratio"): round(ours / rate) for name, rate in beside.items()}
     found["peers, epsilon 1 a draw"] = beside | ratios
@@ -159,5 +135,16 @@ def _sizes(scale: float) -> list[int]:
     return [max(int(size * scale), 50) for size in (2_500, 5_000, 10_000, 20_000)]
 
 
-if __name__ == "__main__":
-    print(json.dumps(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0), indent=2))
+def threshold(scale: float) -> dict[str, Any]:
+    """Protect a log by `threshold-dp`, then draw OpenDP's noise alone."""
+    log, draws = qc.generate(users=int(20_000 * scale), seed=7), int(1_000_000 * scale)
+    dp_counts.require_opendp()
+    report = qc.protect(log, "threshold-dp").report
+    _, spent = timed(lambda: dp_counts.add_laplace(np.zeros(draws, np.int64), 10.0))
+    return {
+        "records": len(log),
+        "distinct_queries": log.frame["query"].n_unique(),
+        "lines": report.released,
+        "seconds": report.seconds,
+        "draws_per_second": round(draws / spent["seconds"]),
+    }

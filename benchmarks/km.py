@@ -1,22 +1,20 @@
-"""`km` at the paper's scale: seconds and memory by m, and growth by people and by longest history."""
+"""`km` at the paper's scale: seconds and memory by m, and growth by users and by longest history."""
 
 from __future__ import annotations
 
-import json
-import resource
-import sys
 import time
 from typing import Any
 
 import numpy as np
-from papers.p001.run import USERS, Workload
+from papers.p001.workload import USERS, Workload
 
+from benchmarks.common import peak_gigabytes
 from querycloak.methods.km import targets
 from querycloak.methods.km.deletion import HistoryTerms
 
 
 def timed(entries: HistoryTerms, k: int, m: int, target: str = "logsize") -> dict[str, Any]:
-    """Delete once; give the seconds, and what is left."""
+    """Delete once; return the seconds and what is left."""
     begin = time.perf_counter()
     outcome = targets.deletion(target, k, m, entries, None).run(entries)
     seconds = time.perf_counter() - begin
@@ -25,17 +23,17 @@ def timed(entries: HistoryTerms, k: int, m: int, target: str = "logsize") -> dic
         "user_terms_per_second": round(len(entries) / seconds),
         "rounds": outcome.rounds,
         "kept_share": round(float(outcome.kept.mean()), 4),
-        "peak_gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 2),
+        "peak_gigabytes": peak_gigabytes(),
     }
 
 
 def first_people(entries: HistoryTerms, people: int) -> HistoryTerms:
-    """Give the entries of the first people."""
+    """Return the entries of the first people."""
     return entries[entries.person < people]
 
 
 def merged(entries: HistoryTerms, together: int) -> HistoryTerms:
-    """Put the histories of several people together, so that histories are longer and fewer."""
+    """Merge the histories of several users, so that histories are longer and fewer."""
     owner = entries.person // together
     pairs, first = np.unique(owner * entries.terms + entries.term, return_index=True)
     history = pairs // entries.terms
@@ -44,7 +42,7 @@ def merged(entries: HistoryTerms, together: int) -> HistoryTerms:
     )
 
 
-def measure(scale: float = 1.0) -> dict[str, Any]:
+def measure(scale: float) -> dict[str, Any]:
     """Measure everything; at full scale there are as many people as in the paper."""
     work = Workload.of(int(USERS * scale), seed=3)
     entries, people = work.entries, int(work.entries.person.max()) + 1
@@ -63,6 +61,3 @@ def measure(scale: float = 1.0) -> dict[str, Any]:
 
 
 _PAPER = {2: "2 h 55 m 58 s", 3: "90 h 8 m 24 s"}
-
-if __name__ == "__main__":
-    print(json.dumps(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0), indent=2))

@@ -1,40 +1,41 @@
-"""How long covering takes: users of about 1,000 searches each, put together from several made-up people."""
+"""Covering users of about 1,000 searches each: processor time by method."""
 
 from __future__ import annotations
 
-import sys
-import time
+from functools import partial
+from typing import Any
 
 import polars as pl
 
+from benchmarks.common import timed
 from querycloak import generate
-from querycloak.clients.obfuscation.searches import Searches
-from querycloak.clients.obfuscation.settings import METHODS, Settings
-from querycloak.clients.obfuscation.trace import covered
+from querycloak.clients.obfuscation.base import choose
+from querycloak.clients.obfuscation.history import SearchHistory
+from querycloak.clients.obfuscation.mixing import mix
+from querycloak.registry import COVERS
 
-#: Made-up people who make one busy user.
+#: Users of the log whose searches make one busy user.
 PEOPLE = 30
 
 
 def busy_log(users: int) -> pl.DataFrame:
-    """Give some people's searches one name, so that each user has about 1,000 of them."""
+    """Return a log whose users have about 1,000 searches each."""
     frame = generate(users=users * PEOPLE, seed=1).frame
     return frame.with_columns(user=(pl.col("user").rank("dense") % users).cast(pl.String))
 
 
-def measure(users: int = 100) -> dict[str, dict[str, float]]:
-    """Cover the same log in every way; give processor time and how many searches and fakes there are."""
-    searches = Searches.of(busy_log(users))
+def cover_all(kind: Any, history: SearchHistory, settings: Any) -> int:
+    """Cover all users; return the number of dummy searches."""
+    return sum(chunk.fakes for chunk in mix(kind(history, settings, b"benchmark of covering people")))
+
+
+def measure(scale: float) -> dict[str, Any]:
+    """Cover the same log by every method."""
+    history = SearchHistory.of(busy_log(max(int(100 * scale), 2)))
     found = {}
-    for method in METHODS:
-        start = time.process_time()
-        pieces = covered(searches, Settings(method=method, fakes=1.0), b"benchmark of covering people")
-        fakes = sum(piece.fakes for piece in pieces)
-        seconds = time.process_time() - start
-        found[method] = {"searches": len(searches), "fakes": fakes, "processor_seconds": seconds}
+    for method in COVERS.built_in:
+        kind, settings = choose(method, {"fakes": 1.0})
+        cover = partial(cover_all, kind, history, settings)
+        fakes, spent = timed(cover)
+        found[method] = {"searches": len(history), "fakes": fakes, "cpu_seconds": spent["cpu_seconds"]}
     return found
-
-
-if __name__ == "__main__":
-    for method, figures in measure(*map(int, sys.argv[1:])).items():
-        print(method, figures)

@@ -1,13 +1,10 @@
-"""What a million records cost on one machine and on Spark, in its parts, at 1, 2, 4 and 8 times the size.
-
-    python -m benchmarks.spark [BASE_RECORDS] [METHOD ...]
+"""One machine and Spark, in their parts, at 1, 2, 4 and 8 times the size; and a streaming worker.
 
 Both engines read the same Parquet file and write one; each run is a process of its own, one after the other.
 At the two smaller sizes Spark's parts are found by running the work up to each of them and throwing the
 result away, so that each is what its step adds. Seconds are of the clock, on two cores (`local[2]`);
-memory is that of all processes of a run, at its peak. With 2,500,000 records to begin with, the last size is
-20 million. `swap` also runs on a log that has 30 % of its records in one category.
-`python -m benchmarks.spark_page` writes the page from the figures.
+memory is that of all processes of a run, at its peak. `swap` also runs on a log that has 30 % of its
+records in one category. `python -m benchmarks.sizing` writes the page from the stored figures.
 """
 
 from __future__ import annotations
@@ -15,10 +12,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,15 +23,23 @@ from typing import Any
 import polars as pl
 
 import querycloak as qc
+from benchmarks.common import command_of
 
 SCALES = (1, 2, 4, 8)
 SETTINGS = {"cohort": {"k": "10"}, "swap": {"k": "10", "level": "1"}}
-RESULTS = Path(__file__).parent / "results" / "spark.json"
+BASE = 2_500_000
 SKEWED = "Shopping"
+#: Settings of each method, and how many micro-batches of how many records.
+STREAM_SETTINGS: dict[str, dict[str, Any]] = {
+    "cohort": {"k": 10, "shards": 8},
+    "swap": {"k": 10},
+    "frequent-only": {"k": 10},
+}
+BATCHES, RECORDS = 40, 25_000
 
 
 def base_log(records: int, folder: Path) -> Path:
-    """Make up a log once; larger ones are copies of it with other people."""
+    """Write a log once; larger ones are copies of it with other users."""
     path = folder / f"base-{records}.parquet"
     if not path.exists():
         made = qc.generate(max(records // 37, 10), seed=1, categories=True).frame.head(records)
@@ -43,7 +48,7 @@ def base_log(records: int, folder: Path) -> Path:
 
 
 def scaled(base: Path, scale: int, folder: Path, skewed: bool = False) -> Path:
-    """Write the log `scale` times, each time with other people, a little later."""
+    """Write the log `scale` times, each time with other users, a little later."""
     path = folder / f"log-{scale}{'-skewed' if skewed else ''}.parquet"
     if path.exists():
         return path
@@ -61,7 +66,7 @@ def scaled(base: Path, scale: int, folder: Path, skewed: bool = False) -> Path:
     return path
 
 
-def run_local(log: Path, method: str) -> dict[str, Any]:
+def run_local(path: str, method: str) -> dict[str, Any]:
     """Protect with the local engine, without its audit: Spark's DataFrames have none either."""
     from querycloak import formats
     from querycloak.dictionary import Dictionaries
@@ -69,7 +74,7 @@ def run_local(log: Path, method: str) -> dict[str, Any]:
     from querycloak.engines.pipeline import Pipeline, parse_stages
     from querycloak.engines.time_order import Spool
 
-    parts: dict[str, float] = {}
+    log, parts = Path(path), dict[str, float]()
     began = time.perf_counter()
 
     def lap(name: str) -> None:
@@ -88,7 +93,7 @@ def run_local(log: Path, method: str) -> dict[str, Any]:
         layout = piece.layout
     lap("read and sort")
     out = log.with_name(f"local-{method}.parquet")
-    with formats.Writer(str(out), formats.layout_for(str(out), like=layout)) as writer:
+    with formats.Writer(str(out), formats.Layout.for_output(str(out), like=layout)) as writer:
         for part in local.run(pipeline, spool.pieces(1_000_000)):
             lap("protect")
             writer.write(part.frame)
@@ -101,13 +106,13 @@ def run_local(log: Path, method: str) -> dict[str, Any]:
     return {"parts": parts, "released": released}
 
 
-def run_spark(log: Path, method: str, memory: str, steps: str) -> dict[str, Any]:
-    """Protect on Spark into a Parquet file; where `steps` are asked for, then again up to each step."""
+def run_spark(path: str, method: str, memory: str, steps: str) -> dict[str, Any]:
+    """Protect on Spark into a Parquet file; with `steps`, then again up to each step."""
     from querycloak.engines.pipeline import parse_stages
     from querycloak.spark import batch
     from querycloak.spark.session import start
 
-    began = time.perf_counter()
+    log, began = Path(path), time.perf_counter()
     folder = tempfile.mkdtemp(dir=log.parent)
     spark = start("local[2]", {"spark.driver.memory": memory, "spark.local.dir": folder})
     parts = {"start": time.perf_counter() - began}
@@ -126,7 +131,7 @@ def run_spark(log: Path, method: str, memory: str, steps: str) -> dict[str, Any]
 
 
 def _steps(rows: Any, run: Any, whole: float) -> dict[str, float]:
-    """Say what each step adds, by running the work up to it and throwing the result away."""
+    """Return what each step adds, by running the work up to it and throwing the result away."""
     from querycloak.spark import batch, time_slices
 
     def timed(frame: Any) -> float:
@@ -156,11 +161,9 @@ def _steps(rows: Any, run: Any, whole: float) -> dict[str, float]:
     }
 
 
-def child(*arguments: str) -> dict[str, Any]:
+def child(run: Callable[..., Any], *arguments: str) -> dict[str, Any]:
     """Run one engine in a process of its own, and watch the memory of all its processes."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.spark", "--child", *arguments], stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen(command_of(run, *arguments), stdout=subprocess.PIPE, text=True)
     peak = [0]
     watching = threading.Thread(target=_watch, args=(process, peak), daemon=True)
     watching.start()
@@ -177,7 +180,7 @@ def _watch(process: subprocess.Popen[str], peak: list[int]) -> None:
 
 
 def _memory(root: int) -> int:
-    """Add up what a process and all below it have in memory; what they share counts in part (PSS)."""
+    """Return the memory of a process and all below it; shared memory counts in part (PSS)."""
     below, total = {root}, 0
     parents = {}
     for entry in os.scandir("/proc"):
@@ -202,18 +205,23 @@ def _memory(root: int) -> int:
     return total
 
 
-def main(records: int, methods: list[str], folder: Path) -> dict[str, Any]:
-    """Run everything; give and keep the figures."""
+def measure(scale: float) -> dict[str, Any]:
+    """Run both engines on all sizes; at full scale the last one has 20 million records."""
+    with tempfile.TemporaryDirectory() as folder:
+        return measure_sizes(int(BASE * scale), Path(folder))
+
+
+def measure_sizes(records: int, folder: Path) -> dict[str, Any]:
+    """Run both engines on 1, 2, 4 and 8 times the records; `swap` also on a skewed log."""
     found: dict[str, Any] = {"base": records, "runs": []}
     base = base_log(records, folder)
-    cases = [(method, scale, False) for scale in SCALES for method in methods]
-    if "swap" in methods:
-        cases.append(("swap", SCALES[-1], True))
+    cases = [(method, scale, False) for scale in SCALES for method in SETTINGS]
+    cases.append(("swap", SCALES[-1], True))
     for method, scale, skewed in cases:
         log = scaled(base, scale, folder, skewed)
         size = int(pl.scan_parquet(log).select(pl.len()).collect().item())
-        local = child("local", str(log), method)
-        spark = child("spark", str(log), method, "3g", "steps" if scale <= 2 else "whole")
+        local = child(run_local, str(log), method)
+        spark = child(run_spark, str(log), method, "3g", "steps" if scale <= 2 else "whole")
         if local["released"] != spark["released"]:
             raise SystemExit(
                 f"{method} at {scale}: {local['released']} and {spark['released']} were released"
@@ -226,16 +234,72 @@ def main(records: int, methods: list[str], folder: Path) -> dict[str, Any]:
             f" Spark {spark['whole']:.1f} s, {spark['peak_mb']:,} MB; {spark['whole'] / alone:.1f} times",
             flush=True,
         )
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     return found
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["--child"]:
-        engine, path, method, *rest = sys.argv[2:]
-        work = run_local if engine == "local" else run_spark
-        print(json.dumps(work(Path(path), method, *rest)))
-    else:
-        size = int(sys.argv[1]) if len(sys.argv) > 1 else 2_500_000
-        with tempfile.TemporaryDirectory() as place:
-            main(size, sys.argv[2:] or list(SETTINGS), Path(place))
+def stream_log(records: int) -> pl.DataFrame:
+    """Return a log in order of time."""
+    frame = qc.generate(records // 25, seed=1, categories=True).frame.sort("time").head(records)
+    return frame.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64))
+
+
+def stream_worker(method: str, log: pl.DataFrame, batches: int = BATCHES) -> dict[str, float]:
+    """Run one of eight partitions; time its steps at the end, when its state is largest."""
+    from querycloak.spark.stage_worker import StreamWorker
+    from querycloak.spark.state_store import LEAST
+    from querycloak.spark.streaming import plan_of
+    from querycloak.spark.transfer import pack, put_in_lanes, unpack
+
+    columns = [name for name in log.columns if name != "row"]
+    plan = plan_of([method], columns, 8, 1, None, "", STREAM_SETTINGS[method])
+    run, journal, since, kept, whole = StreamWorker(plan, 0), 0, 0, 0, 0
+    packing = working = freezing = 0.0
+    came = 0
+    for number in range(batches):
+        piece = log[number * log.height // batches : (number + 1) * log.height // batches]
+        arrow = piece.with_columns(pl.col("time").to_physical()).to_arrow(
+            compat_level=pl.CompatLevel.oldest()
+        )
+        start = time.perf_counter()
+        found = [
+            batch.column("payload").to_pylist()[batch.column("lane").to_pylist().index(0)]
+            for batch in put_in_lanes(plan, arrow.to_batches())
+            if 0 in batch.column("lane").to_pylist()
+        ]
+        packing += time.perf_counter() - start
+        for payload in found:
+            start = time.perf_counter()
+            rows = unpack(payload)
+            data = pack(rows)
+            run.push(rows)
+            working += time.perf_counter() - start
+            came, since = came + rows.height, since + len(data)
+            if since <= max(kept, LEAST):
+                journal += len(data)
+            else:
+                start = time.perf_counter()
+                kept, since = len(run.dump()), 0
+                freezing += time.perf_counter() - start
+                journal += kept
+            whole += len(run.dump())
+    frozen = run.dump()
+    start = time.perf_counter()
+    StreamWorker.load(plan, 0, frozen)
+    thawing = time.perf_counter() - start
+    return {
+        "records": came,
+        "pack_seconds_a_million": packing / log.height * 1e6,
+        "lane_seconds_a_million": working / came * 1e6,
+        "snapshot_seconds_a_million": freezing / came * 1e6,
+        "state_bytes": len(frozen),
+        "written_bytes_a_record": journal / came,
+        "written_bytes_a_record_without_journal": whole / came,
+        "seconds_to_make_again": thawing,
+        "held": run.held,
+    }
+
+
+def streaming(scale: float) -> dict[str, Any]:
+    """Run one of eight partitions of a million records in forty micro-batches; no Spark is started."""
+    log = stream_log(int(BATCHES * RECORDS * scale))
+    return {method: stream_worker(method, log) for method in STREAM_SETTINGS}

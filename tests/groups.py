@@ -48,6 +48,7 @@ FOLDERS = {
     "unit/service": ("service",),
     "unit/spark": ("spark",),
     "unit/attacks/link_learned": ("learn",),
+    "papers": ("report", "learn"),
 }
 #: Groups that wait for servers. Spark's tests need a JVM of their own; some need Kafka beside it.
 SERVERS = ("kafka", "postgres", "browser")

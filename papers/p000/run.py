@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from benchmarks.live import array_bytes
+from benchmarks.common import array_bytes
 
 from papers.common import study
 from papers.common.results import Line

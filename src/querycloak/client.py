@@ -1,4 +1,4 @@
-"""A client of the live service: records in, released records out. It needs the standard library alone.
+"""Client of the live service: sends records, reads released ones. It needs only the standard library.
 
     from querycloak.client import Client
 
@@ -7,8 +7,8 @@
         for record in service.released():
             print(record["offset"], record["user"], record["query"])
 
-What the service refuses is raised as the error that it names (`querycloak.errors`). What it cannot take now
-is sent again, with the same key, until `patience` is over: so nothing is lost, and nothing counted twice.
+A refusal by the service is raised as the error that it names (`querycloak.errors`). A request that it cannot
+accept now is repeated with the same key for up to `patience` seconds, so no record is lost or counted twice.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from querycloak.errors import QueryCloakError, Unavailable, UsageError
 
 __all__ = ["Client", "Sent"]
 
-#: Answers that mean "not now".
-_LATER: Final = (429, 503)
-#: The first pause before something is sent again, and the longest.
+#: Statuses of requests that can be repeated.
+_RETRIED: Final = (429, 503)
+#: First and longest pause before a retry, in seconds.
 _PAUSES: Final = (0.1, 10.0)
-#: How long one question for released records may wait.
+#: Longest wait of one long poll, in seconds.
 _POLL: Final = 20.0
-#: Errors by the code that stands in an answer.
+#: Error classes by the code in a response.
 _KINDS: Final = {
     kind.code: kind
     for kind in vars(errors).values()
@@ -44,8 +44,8 @@ _KINDS: Final = {
 }
 
 
-class _Later(Exception):
-    """Not now."""
+class _RetryLater(Exception):
+    """The request can be repeated after `wait` seconds."""
 
     def __init__(self, error: QueryCloakError, wait: float) -> None:
         self.error, self.wait = error, wait
@@ -53,9 +53,9 @@ class _Later(Exception):
 
 @dataclass
 class Sent:
-    """What became of records: how many are on disk, how many were bad, and the numbers of these, by reason.
+    """Number of records on disk and of skipped ones, and the rows of skipped ones by reason.
 
-    Of one batch, a reason names the first hundred; `skipped_total` counts all.
+    Each batch lists the first hundred rows of a reason; `skipped_total` counts all.
     """
 
     accepted: int = 0
@@ -70,7 +70,7 @@ class Sent:
 
 
 class Client:
-    """One connection to one service; for several threads, make several."""
+    """One connection to a service; use one per thread."""
 
     def __init__(
         self,
@@ -83,34 +83,33 @@ class Client:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError("the address of a service is like http://127.0.0.1:8484")
+            raise UsageError("not an address of a service", hint="use one like http://127.0.0.1:8484")
         self._place, self._prefix = (parts.hostname, parts.port), parts.path.rstrip("/")
         self._secure = (context or ssl.create_default_context()) if parts.scheme == "https" else None
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._patience, self._timeout = patience, timeout
-        self._line: http.client.HTTPConnection | None = None
+        self._connection: http.client.HTTPConnection | None = None
 
-    # In
+    # Records
 
     def send(
         self, records: Iterable[Mapping[str, Any]], key: str | None = None, *, batch: int = 1000
     ) -> Sent:
-        """Send records, a batch at a time; when this returns, all of them are on the service's disk.
+        """Send records in batches; when this returns, all of them are on the service's disk.
 
-        With a `key` of your own, the same call can be made again after a crash: batches that were taken
-        before are not taken twice.
+        With a `key` of your own, the same call can be repeated after a crash: no batch is accepted twice.
         """
         sent, key, left = Sent(), key or secrets.token_hex(16), iter(records)
         number = 0
         while several := list(islice(left, batch)):
             lines = "".join(json.dumps(one, default=_text) + "\n" for one in several)
             headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": f"{key}-{number}"}
-            answer = self._ask("POST", "/v1/records", lines.encode(), headers)
+            answer = self._request("POST", "/v1/records", lines.encode(), headers)
             sent._add(json.loads(answer), number * batch)
             number += 1
         return sent
 
-    # Out
+    # Released records
 
     def released(
         self, after: int = 0, *, wait: float | None = 0, limit: int = 1000
@@ -122,9 +121,9 @@ class Client:
         quiet = time.monotonic()
         while True:
             left = _POLL if wait is None else max(0.0, quiet + wait - time.monotonic())
-            poll = min(left, _POLL, self._timeout / 2)  # an empty answer must come before the time-out
+            poll = min(left, _POLL, self._timeout / 2)  # an empty response must arrive before the time-out
             asked = urlencode({"after": after, "limit": limit, "wait": poll})
-            lines = self._ask("GET", f"/v1/released?{asked}").splitlines()
+            lines = self._request("GET", f"/v1/released?{asked}").splitlines()
             for line in lines:
                 record: dict[str, Any] = json.loads(line)
                 after, quiet = record["offset"], time.monotonic()
@@ -133,80 +132,84 @@ class Client:
                 return
 
     def status(self) -> dict[str, int]:
-        """Count what came and what became of it."""
-        return dict(json.loads(self._ask("GET", "/v1/status")))
+        """Return the counts of records."""
+        return dict(json.loads(self._request("GET", "/v1/status")))
 
     def profile(self, label: str) -> dict[str, int]:
         """Return how often a label's released records fell into each category."""
-        return dict(self._question("/v1/profiles", {"label": label}))
+        return dict(self._post("/v1/profiles", {"label": label}))
 
-    # People's rights
+    # Erasure and export
 
     def erase(self, user: str) -> dict[str, int]:
         """Erase a user; return how many records were held, and how many had been released.
 
-        If the answer is lost on the way, the question is repeated: then it says that nothing waits any more.
+        If the response is lost, the request is repeated; the second response then counts no held records.
         """
-        return dict(self._question("/v1/erasures", {"user": user}))
+        return dict(self._post("/v1/erasures", {"user": user}))
 
     def export(self, user: str) -> dict[str, Any]:
         """Return what is held of a user, and how many of the user's records were released."""
-        return dict(self._question("/v1/exports", {"user": user}))
+        return dict(self._post("/v1/exports", {"user": user}))
 
-    # The line
+    # Requests
 
-    def _question(self, path: str, body: Mapping[str, str]) -> Any:
+    def _post(self, path: str, body: Mapping[str, str]) -> Any:
         headers = {"Content-Type": "application/json"}
-        return json.loads(self._ask("POST", path, json.dumps(body).encode(), headers))
+        return json.loads(self._request("POST", path, json.dumps(body).encode(), headers))
 
-    def _ask(
+    def _request(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> bytes:
-        """Ask until there is an answer; everything here may be asked for twice."""
+        """Send a request until it is answered; every request here may be repeated."""
         end, pause = time.monotonic() + self._patience, _PAUSES[0]
         while True:
             try:
-                return self._try(method, path, body, {**self._headers, **(headers or {})})
-            except _Later as later:
+                return self._request_once(method, path, body, {**self._headers, **(headers or {})})
+            except _RetryLater as later:
                 wait = max(pause, later.wait)
                 if time.monotonic() + wait > end:
                     raise later.error from None
             time.sleep(wait)
             pause = min(pause * 2, _PAUSES[1])
 
-    def _try(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
-        """Ask once."""
+    def _request_once(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
+        """Send a request once."""
         try:
-            line = self._connected()
-            line.request(method, self._prefix + path, body, headers)
-            answer = line.getresponse()
+            connection = self._connected()
+            connection.request(method, self._prefix + path, body, headers)
+            answer = connection.getresponse()
             content = answer.read()
         except ssl.SSLCertVerificationError:
-            raise UsageError("the service's certificate is not trusted", hint="give a `context`") from None
+            raise UsageError(
+                "the service's certificate is not trusted", hint="pass a `context` that trusts it"
+            ) from None
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            raise _Later(Unavailable(f"the service does not answer ({type(error).__name__})"), 0) from None
-        if answer.status in _LATER:
-            raise _Later(_error(content), _seconds(answer.headers.get("Retry-After")))
+            raise _RetryLater(
+                Unavailable(f"the service does not answer ({type(error).__name__})"), 0
+            ) from None
+        if answer.status in _RETRIED:
+            raise _RetryLater(_error(content), _seconds(answer.headers.get("Retry-After")))
         if answer.status >= 300:
             raise _error(content)
         return content
 
     def _connected(self) -> http.client.HTTPConnection:
-        if self._line is None:
+        if self._connection is None:
             host, port = self._place
-            self._line = (
+            self._connection = (
                 http.client.HTTPConnection(host, port, timeout=self._timeout)
                 if self._secure is None
                 else http.client.HTTPSConnection(host, port, timeout=self._timeout, context=self._secure)
             )
-        return self._line
+        return self._connection
 
     def close(self) -> None:
-        """Close the connection; the next question opens another."""
-        if self._line is not None:
-            self._line.close()
-            self._line = None
+        """Close the connection; the next request opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def __enter__(self) -> Self:
         return self
@@ -218,7 +221,7 @@ class Client:
 
 
 def _text(value: Any) -> str:
-    """Write times as the service reads them."""
+    """Return a time as the service reads it."""
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
@@ -227,9 +230,9 @@ def _seconds(text: str | None) -> float:
 
 
 def _error(content: bytes) -> QueryCloakError:
-    """Make the error that the service names, of the same class as there."""
+    """Return the error that a response names."""
     try:
-        told = json.loads(content)["error"]
-        return _KINDS.get(told["code"], QueryCloakError)(told["message"], hint=told.get("hint", ""))
-    except (ValueError, KeyError, TypeError):  # something between here and the service has answered
-        return Unavailable("the answer is not one of a service's")
+        error = json.loads(content)["error"]
+        return _KINDS.get(error["code"], QueryCloakError)(error["message"], hint=error.get("hint", ""))
+    except (ValueError, KeyError, TypeError):  # a proxy has answered
+        return Unavailable("the response is not that of a service")

@@ -1,4 +1,4 @@
-"""The whole story on a made-up log: make, classify, protect, verify, attack; then methods side by side."""
+"""The demo: generate, classify, protect, verify and attack a synthetic log; then compare methods."""
 
 from __future__ import annotations
 
@@ -7,29 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from querycloak import certificate, formats
-from querycloak.attacks.run import attack
-from querycloak.engines.classify import classify_file
-from querycloak.engines.pipeline import parse_stages
-from querycloak.engines.release import ReleaseJob, make_release
-from querycloak.engines.verify import VerifyJob, verify
+from querycloak import api
+from querycloak.api import commands
 from querycloak.formatting import percent
-from querycloak.measures.base import LogPair
-from querycloak.measures.counts import ReleaseRate
-from querycloak.report.comparison.chart import svg
-from querycloak.report.comparison.files import ComparisonReport, compare_files
-from querycloak.synthetic.generator import write_log
-from querycloak.truth import read_truth
 
 Progress = Callable[[str, int, int | None], None]
 SEED: Final = 7
-#: The two releases that are told in full: a name, and what it is.
+#: The two releases that are shown in full, with a description.
 RELEASES: Final = {
     "swap": "as published: swap users within a topic",
     "cohort": "our repair: k companions for good",
 }
 K: Final = 10
-#: What is set side by side on a smaller log.
+#: The methods that are compared on a smaller log.
 SIDE_BY_SIDE: Final = (
     "rules",
     "swap:k=3,10,30",
@@ -42,7 +32,7 @@ SIDE_BY_SIDE: Final = (
     "frequent-only:k=5",
 )
 ATTACKS: Final = ("link-repeat", "link-time", "link-volume", "link-overlap", "link-background", "guess")
-PEOPLE: Final = 600
+USERS: Final = 600
 
 
 def run(folder: Path, users: int, progress: Progress) -> dict[str, Any]:
@@ -50,8 +40,8 @@ def run(folder: Path, users: int, progress: Progress) -> dict[str, Any]:
     started = time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
     log, classified = folder / "log.tsv", folder / "classified.parquet"
-    records = write_log(users, str(log), seed=SEED, progress=progress)["records"]
-    topics = classify_file(str(log), str(classified), progress=progress)
+    records = commands.generate_file(users, str(log), seed=SEED, progress=progress)["records"]
+    topics = commands.classify_file(str(log), str(classified), progress=progress)
     releases = [_release(folder, classified, name, progress) for name in RELEASES]
     compared = _side_by_side(folder, classified, progress)
     story = {
@@ -68,33 +58,30 @@ def run(folder: Path, users: int, progress: Progress) -> dict[str, Any]:
 def _release(folder: Path, log: Path, name: str, progress: Progress) -> dict[str, Any]:
     progress(name, 0, None)
     output, truth = folder / f"{name}.parquet", folder / f"{name}.truth.parquet"
-    stages = parse_stages([name], {"k": str(K)})
-    make_release(ReleaseJob(str(log), str(output), stages, truth=truth, seed=SEED))
-    found = verify(VerifyJob(output, original=str(log), truth=truth))
-    before, after = formats.read(str(log)).frame, formats.read(str(output), required=()).frame
-    document = certificate.read(certificate.path_of(output))
-    (finding,) = attack(after, document, before, read_truth(truth), ["link-repeat"])
+    release = api.protect(log, name, k=K, output=output, truth=truth, seed=SEED)
+    found = api.verify(output, original=log, truth=truth)
+    (finding,) = api.attack(output, log, "link-repeat", truth=truth)
     return {
         "name": name,
         "output": str(output),
         "verified": found.holds,
-        "released": ReleaseRate()(LogPair(before, after)),
-        "promise": document["methods"][-1]["promise"],
+        "released": api.measure(log, output, ["release_rate"])["release_rate"],
+        "promise": release.certificate["methods"][-1]["promise"],
         "attack": {"success": finding.success, "bound": finding.bound, "holds": finding.holds},
     }
 
 
-def _side_by_side(folder: Path, log: Path, progress: Progress) -> ComparisonReport:
-    compared = compare_files(
+def _side_by_side(folder: Path, log: Path, progress: Progress) -> Any:
+    compared = commands.compare_files(
         str(log), folder / "report", methods=SIDE_BY_SIDE, attacks=ATTACKS,
-        sample=PEOPLE, seed=SEED, progress=progress,
+        sample=USERS, seed=SEED, progress=progress,
     )  # fmt: skip
     if compared.missing is None:
-        (folder / "report" / "frontier.svg").write_text(svg(compared.comparison, "terms", "any"), "utf-8")
+        compared.write_picture(folder / "report" / "frontier.svg", keep="terms", attacker="any")
     return compared
 
 
-def _lines(story: dict[str, Any], compared: ComparisonReport, seconds: float) -> list[str]:
+def _lines(story: dict[str, Any], compared: Any, seconds: float) -> list[str]:
     lines = [
         f"A made-up log of {story['records']:,} records, "
         f"{100 * story['classified']['answered']:.1f} % of them with a category.",

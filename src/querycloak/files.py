@@ -1,14 +1,67 @@
-"""Locks on files, and the check that no output replaces what must stay."""
+"""Files for every package: locks, decompression, durable names, and the check of outputs."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
-from collections.abc import Iterable
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Self, TypeGuard
+from typing import Any, Final, Self, TypeGuard
 
 from querycloak.errors import UsageError
+
+#: Compressions by how a file begins, and by how its name ends.
+_MAGIC: Final = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
+_SUFFIXES: Final = {".gz": "gz", ".zst": "zst"}
+#: No space, over quota, or larger than a file may be.
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class DamagedFile(Exception):
+    """Compressed bytes end too early (`truncated`) or are invalid (`damaged`)."""
+
+
+def compression_of(start: bytes) -> str:
+    """Return the compression of a file by its first bytes: `gz`, `zst` or none."""
+    return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), "")
+
+
+def split_compression(name: str) -> tuple[str, str]:
+    """Split a file name into the name without the suffix of a compression, and the compression."""
+    compression = _SUFFIXES.get(Path(name).suffix.lower(), "")
+    return (name[: -len(Path(name).suffix)], compression) if compression else (name, "")
+
+
+def decompress(start: bytes, more: Callable[[], bytes], compression: str) -> Iterator[bytes]:
+    """Yield the decompressed bytes of `start` and what `more` returns until it returns nothing.
+
+    A file can be several compressed parts, one after the other. Raise DamagedFile.
+    """
+    part, piece = _decompressor(compression), start
+    while True:
+        piece = piece or more()
+        if not piece:
+            if part.eof:
+                return
+            raise DamagedFile("truncated")
+        if part.eof:
+            part = _decompressor(compression)
+        try:
+            plain = part.decompress(piece)
+        except Exception:  # zlib.error or ZstdError: both mean that the bytes are damaged
+            raise DamagedFile("damaged") from None
+        piece = part.unused_data if part.eof else b""
+        yield plain
+
+
+def _decompressor(compression: str) -> Any:
+    if compression == "gz":
+        return zlib.decompressobj(wbits=31)
+    import zstandard
+
+    return zstandard.ZstdDecompressor().decompressobj()
 
 
 def check_outputs(outputs: Iterable[str | Path | None], inputs: Iterable[object] = ()) -> None:
@@ -82,3 +135,32 @@ class FolderLock:
 
     def __exit__(self, *about: object) -> None:
         self.release()
+
+
+def is_full(error: OSError) -> bool:
+    """Whether a write failed for lack of space, which can come back."""
+    return error.errno in _FULL
+
+
+def private_folder(path: Path) -> None:
+    """Create a folder, and missing ones above it, for the owner alone."""
+    if not path.is_dir():
+        private_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable: a sync of a file does not include its name."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_all(descriptor: int, data: bytes, at: int) -> None:
+    """Write all bytes at a position; the system may write fewer in one call."""
+    left = memoryview(data)
+    while left:
+        written = os.pwrite(descriptor, left, at)
+        left, at = left[written:], at + written

@@ -36,7 +36,7 @@ def write_release(made, log):
     """Write what `protect -m swap -o out.parquet --truth t.parquet` would, by the naive method."""
     formats.write(log, "log.parquet")
     sha256 = formats.write(made.release, "out.parquet")
-    layout = formats.layout_for(
+    layout = formats.Layout.for_output(
         "out.parquet", columns=[name for name in made.release.columns if name != "released_row"]
     )
     part = made.certificate["methods"][0] | {

@@ -63,7 +63,7 @@ def test_landing_pages_are_read_where_a_trace_has_them(run):
     formats.write(
         marked.drop("row"),
         "trace.parquet",
-        formats.layout_for("trace.parquet", columns=marked.drop("row").columns),
+        formats.Layout.for_output("trace.parquet", columns=marked.drop("row").columns),
     )
     arguments = ["trace.parquet" if part == "trace.tsv" else part for part in ARGUMENTS]
     result = CliRunner().invoke(main, [*arguments, "--json"])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from querycloak.registry import METHODS
 from querycloak.testing import conformance
-from querycloak.testing.strategies import cuts, logs
-from tests.conformance.broken_methods import CAUGHT_BY
+from querycloak.testing.strategies import CATEGORIES, START, URLS, USERS, cuts, frame_of, logs
+from tests.conformance.broken_methods import CAUGHT_BY, GrowsForEver
 from tests.conformance.corpus import corpus
 from tests.conformance.test_methods import DRAWN
 from tests.reference.tally import Tally
@@ -42,6 +43,14 @@ def test_the_whole_suite_names_the_check_that_catches_a_fault(method):
 def test_a_plain_table_passes_all_but_what_its_memory_costs_on_stored_logs():
     for log, at in corpus().values():
         conformance.run_checks(Tally, log, at, TALLYS)
+
+
+def test_a_window_that_the_log_does_not_fill_is_no_growth():
+    """Many records in one moment: a method with a window of time keeps them until it has passed."""
+    record = {"query": "weather", "time": START, "rank": 1, "url": URLS[1], "category": CATEGORIES[0]}
+    log = frame_of([{"user": USERS[number % 6]} | record for number in range(24)])
+    conformance.run_checks(METHODS.get("z-anonymity"), log, [], [conformance.memory_stays_bounded])
+    assert shows(GrowsForEver, log, [])
 
 
 @settings(max_examples=5 * DRAWN)

@@ -140,7 +140,7 @@ def test_a_reason_for_a_bad_row_has_its_row(reason: str) -> None:
     assert f"| `{reason}` | {REASONS[reason]} |" in page("errors.md")
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", FORMATS.names())
 def test_a_format_is_on_the_formats_page(name: str) -> None:
     assert f"`{name}`" in page("formats.md")
 

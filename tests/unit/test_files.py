@@ -61,7 +61,7 @@ def test_an_output_never_replaces_an_input(log, tmp_path, name):
         lambda: check_outputs([output], [log]),
         lambda: qc.protect(log, "frequent-only", k=2, output=output),
         lambda: classify_file(log, output),
-        lambda: formats.Writer(output, formats.default_layout("csv"), never_replace=[log]),
+        lambda: formats.Writer(output, formats.Layout.default("csv"), never_replace=[log]),
     ):
         with pytest.raises(UsageError, match="would replace an input"):
             call()
@@ -82,7 +82,7 @@ def test_an_output_never_replaces_a_special_file(log):
     Path("link").symlink_to("pipe")
     for name in ("pipe", "link"):
         with pytest.raises(UsageError, match="a device or a pipe"):
-            formats.write(formats.read(log), name, formats.default_layout("csv"))
+            formats.write(formats.read(log), name, formats.Layout.default("csv"))
     assert stat.S_ISFIFO(Path("pipe").stat().st_mode)
     assert Path("link").is_symlink()
     # Only the check: as root, a write that goes through would replace the machine's own files.

@@ -183,7 +183,7 @@ def attack(
     def rebuilt(name: str, frame: pl.DataFrame) -> None:
         if write_log is not None:
             like = formats.Layout.from_dict(document["release"]["layout"]) if document else None
-            formats.write(frame, write_log, formats.layout_for(write_log, like=like), private=True)
+            formats.write(frame, write_log, formats.Layout.for_output(write_log, like=like), private=True)
         if write_profiles is not None:
             write_private(Path(write_profiles), _profiles(frame, Path(write_profiles).suffix))
 
@@ -351,8 +351,7 @@ def own_history(
 
     Queries themselves are given only with `show`. `output` takes a page, .html or .md, of mode 0600.
     """
-    from querycloak.engines.own import look
-    from querycloak.formats.history import read_history
+    from querycloak.engines.own import look, read_history
     from querycloak.report import render
     from querycloak.report.own_history import page
 

@@ -12,26 +12,31 @@ from querycloak.cli.options import SEED, TALK, emit, pairs, say
 
 @click.command("serve")
 @click.option("--host", help="Address to listen on (default: 127.0.0.1); others need tokens.")
-@click.option("--port", type=int, help="Port to listen on (default: 8484); 0: any that is free.")
+@click.option("--port", type=int, help="Port to listen on (default: 8484); 0: any free one.")
 @click.option(
-    "--state", type=click.Path(file_okay=False), help="Folder for journal, snapshots and released lines."
+    "--state",
+    type=click.Path(file_okay=False),
+    help="Folder of the write-ahead log, snapshots and released lines.",
 )
 @click.option(
-    "-m", "--method", "methods", multiple=True, help="A method (default: cohort); several run in turn."
+    "-m", "--method", "methods", multiple=True, help="Method (default: cohort); several run in order."
 )
 @click.option(
-    "-s", "--set", "chosen", multiple=True, metavar="NAME=VALUE", help="A setting of a method, e.g. k=10."
+    "-s",
+    "--set",
+    "chosen",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Setting of a method, for example k=10.",
 )
 @click.option(
-    "-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="A setting of the service."
+    "-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Setting of the service."
 )
 @click.option("--source", help="http (default), kafka://HOST:PORT/TOPIC or file-tail:PATH.")
 @click.option("--sink", help="http-pull (default), kafka://HOST:PORT/TOPIC or file:PATH.")
 @click.option("--profiles", help="sqlite (default), sqlite:///PATH or postgresql://…")
-@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="A TOML file with settings.")
-@click.option(
-    "--new-token", metavar="NAME:ROLE", help="Make a token, print it once, keep its hash; then end."
-)
+@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="TOML file with settings.")
+@click.option("--new-token", metavar="NAME:ROLE", help="Create a token, print it, store its hash; then exit.")
 @SEED
 @TALK
 def command(
@@ -45,7 +50,7 @@ def command(
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """Protect a live stream: records in over HTTP, Kafka or a file, what may be shown out again.
+    """Protect a live stream of records from HTTP, Kafka or a file.
 
     Example: querycloak serve --port 8484 -m cohort -s k=10
     """

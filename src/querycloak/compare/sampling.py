@@ -73,7 +73,7 @@ def draw_sample(
     frame = _with_categories(drawing.records(), about, progress)
     about.records, about.people = frame.height, frame["user"].n_unique()
     about.columns = [name for name in CANONICAL if name in frame.columns]
-    layout = formats.layout_for(str(target)).adding(["category"])
+    layout = formats.Layout.for_output(str(target)).adding(["category"])
     formats.write(frame.select(about.columns), str(target), layout, private=True)
     about.fingerprint = hashlib.sha256(target.read_bytes()).hexdigest()
     return about

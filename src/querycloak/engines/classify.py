@@ -61,4 +61,4 @@ def classify_file(
 
 def _layout(output: str, like: formats.Layout) -> formats.Layout:
     """Add the two new columns behind the input's own."""
-    return formats.layout_for(output, like=like).adding(["category", "confidence"])
+    return formats.Layout.for_output(output, like=like).adding(["category", "confidence"])

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
-from querycloak import text
-from querycloak.errors import DataError, MissingExtra
-from querycloak.formats.history import History
+from querycloak import formats, text
+from querycloak.errors import DataError, MissingExtra, UsageError
+from querycloak.formats.times import TIME
+from querycloak.log import Skipped
 from querycloak.measures import own_history as measure
 from querycloak.text.entities import KINDS, find_entities
 from querycloak.text.normalise import words
@@ -25,6 +27,47 @@ EVERYBODY: Final = 33
 KNOWN: Final = (1, 2, 3, 5)
 _DEEP, _FEW, _EXAMPLES = 3, 0.05, 20
 _PERSONAL: Final = tuple(kind for kind in KINDS if kind != "listed")
+
+
+@dataclass(frozen=True)
+class History:
+    """One person's searches: `query`, and `time` where it is known; several clicks are one search."""
+
+    frame: pl.DataFrame
+    skipped: Skipped
+    format: str
+
+
+def read_history(
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002 - the option's name
+    mapping: Mapping[str, str] | None = None,
+    strict: bool = False,
+) -> History:
+    """Read a history: a log, Google's export, or a list of queries. More than one user is refused."""
+    if str(path) == "-":
+        raise UsageError("a history is read from a file, not from standard input")
+    log = formats.read(
+        path, format=format, mapping=mapping, strict=strict, required=("query",), single_person=not mapping
+    )
+    users = log.frame["user"].drop_nulls().n_unique() if "user" in log.frame.columns else 1
+    if users > 1:
+        raise DataError(
+            f"`{Path(path).name}` holds the searches of {users:,} users, and a history is one person's",
+            hint="for a log of many, use `protect`, `attack` and `measure RELEASE --original LOG`",
+        )
+    return History(_searches(log.frame), log.skipped, log.layout.format)
+
+
+def _searches(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return one row of each search: the same words at the same moment are several clicks of one."""
+    if "time" not in frame.columns:
+        frame = frame.with_columns(time=pl.lit(None, TIME))
+    bare = frame.select("query", "time").with_row_index("place")
+    timed = bare.filter(pl.col("time").is_not_null()).unique(["query", "time"], keep="first")
+    kept = pl.concat([timed, bare.filter(pl.col("time").is_null())])
+    return kept.sort("place").drop("place")
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,22 @@ def certified_stages(document: Mapping[str, Any]) -> list[Stage]:
         raise DataError("the certificate names a setting that its method does not have") from None
 
 
+def check_live(stages: Sequence[Stage]) -> None:
+    """Raise UsageError if a method cannot run on a log without end."""
+    for stage in stages:
+        own = stage.traits
+        if own.needs_whole_log or own.is_table or own.creates_rows:
+            raise UsageError(
+                f"`{stage.method}` needs the whole log, and a live one never ends",
+                hint="use it with `querycloak protect` on a file",
+            )
+        if own.budget is not None and own.budget.when_spent == "refuse":
+            raise UsageError(
+                f"`{stage.method}` would stop the stream when a user's budget is spent",
+                hint="use `overspent=drop`",
+            )
+
+
 def check_composition(stages: Sequence[Stage]) -> None:
     """Raise Refused or UsageError if the methods cannot follow each other in this order."""
     for place, stage in enumerate(stages):

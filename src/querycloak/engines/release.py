@@ -148,7 +148,7 @@ class Release:
     def write(self, path: str | Path) -> None:
         """Write the released log and, beside it, an unsigned certificate with the hash of these bytes."""
         columns = [name for name in self.log.frame.columns if name != "row"]
-        layout = formats.layout_for(path, like=self.log.layout, columns=columns)
+        layout = formats.Layout.for_output(path, like=self.log.layout, columns=columns)
         sha256 = formats.write(self.log, path, layout)
         document = {name: part for name, part in self.certificate.items() if name != "signature"}
         document["release"] = document["release"] | {"sha256": sha256, "layout": layout.as_dict()}
@@ -321,7 +321,7 @@ def _run(
         if task.pipeline.table:
             continue
         if writer is None:
-            layout = formats.layout_for(job.output or IN_MEMORY, like=source.layout)
+            layout = formats.Layout.for_output(job.output or IN_MEMORY, like=source.layout)
             writer = cleanup.enter_context(formats.Writer(job.output, layout))
         writer.write(part.frame)
         released += part.frame.height
@@ -329,7 +329,9 @@ def _run(
         clock.lap("write")
     outcome = engine.outcome()
     if outcome.counts is not None:
-        layout = formats.table_layout(job.output or IN_MEMORY, outcome.counts.columns, like=source.layout)
+        layout = formats.Layout.for_counts(
+            job.output or IN_MEMORY, outcome.counts.columns, like=source.layout
+        )
         writer = cleanup.enter_context(formats.Writer(job.output, layout))
         writer.write(outcome.counts)
         released = outcome.counts.height
@@ -380,7 +382,7 @@ def _written(writer: formats.Writer) -> pl.DataFrame:
 
 def _pieces(writer: formats.Writer, names: tuple[str, ...]) -> Iterator[pl.DataFrame]:
     """Read columns of the very bytes that would be published."""
-    for piece in formats.pieces(writer.unfinished, layout=writer.layout, required=()):
+    for piece in formats.pieces(writer.temporary_path, layout=writer.layout, required=()):
         if piece.skipped.total:
             raise BrokenPromise("the release cannot be read back as it was written; nothing was published")
         frame = piece.frame.rename({"row": "released_row"})
@@ -400,7 +402,7 @@ def _publish(
         write_private(certificate.private_path_of(output), _private_part(report, source))
         certificate.path_of(output).write_bytes(certificate.to_bytes(report.certificate))
         written += [str(certificate.path_of(output)), str(certificate.private_path_of(output))]
-    content = writer.unfinished if job.output is None else None
+    content = writer.temporary_path if job.output is None else None
     writer.commit()
     if job.output is None:
         return content

@@ -44,7 +44,7 @@ class ReadOptions:
     strict: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the options as keyword arguments of `io.read`."""
+        """Return the options as keyword arguments of `formats.read`."""
         return {"format": self.format, "mapping": self.mapping, "keep": self.keep, "strict": self.strict}
 
 

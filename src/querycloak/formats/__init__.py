@@ -1,27 +1,35 @@
-"""Logs in and out of files: the only room that knows file formats.
+"""Logs in and out of files, the only package that knows file formats.
 
-`read` and `pieces` give a `Log` with canonical columns from AOL, CSV, TSV, JSON lines, Parquet, Excite
-and OpenSearch UBI, packed or not; `Writer` and `write` go the other way, in the `Layout` of the input.
+`read` and `pieces` return a `Log` with canonical columns from any registered format, compressed or not;
+`Writer` and `write` write one, in the `Layout` of the input. A new format is a file with a class and a
+line in `registry.FORMATS`, or an entry point `querycloak.formats` of another package.
 """
 
-from querycloak.formats.layout import FORMATS, Layout, default_layout, layout_for, table_layout
-from querycloak.formats.parquet_writer import frame_layout
-from querycloak.formats.reader import pieces, read
-from querycloak.formats.reasons import REASONS
-from querycloak.formats.sinks import sha256
-from querycloak.formats.writer import Writer, write
+from querycloak.formats.layout import Layout
+from querycloak.formats.output import AtomicFile, AtomicFolder, TextEncoder, Writer, sha256, write
+from querycloak.formats.parquet import frame_layout
+from querycloak.formats.reading import RawTable, ReadOptions, pieces, read
+from querycloak.formats.registry import FORMATS, Format, FormatTraits, LineFormat, Match, detect
+from querycloak.formats.validation import REASONS
 
 __all__ = [
     "FORMATS",
     "REASONS",
+    "AtomicFile",
+    "AtomicFolder",
+    "Format",
+    "FormatTraits",
     "Layout",
+    "LineFormat",
+    "Match",
+    "RawTable",
+    "ReadOptions",
+    "TextEncoder",
     "Writer",
-    "default_layout",
+    "detect",
     "frame_layout",
-    "layout_for",
     "pieces",
     "read",
     "sha256",
-    "table_layout",
     "write",
 ]

@@ -5,32 +5,41 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from querycloak.errors import DataError, UnknownName, UsageError
-from querycloak.formats.layout import AOL
-from querycloak.formats.table import Options
 from querycloak.log import CANONICAL
 
-_ALIASES: Final = {name.casefold(): canonical for canonical, name in AOL.items()}
+if TYPE_CHECKING:
+    from querycloak.formats.reading import ReadOptions
+
+#: AOL's names of columns, which other logs use too.
+ALIASES: Final = {
+    "anonid": "user",
+    "query": "query",
+    "querytime": "time",
+    "itemrank": "rank",
+    "clickurl": "url",
+}
 _DATA = re.compile(r"[-+.:\d TZ/]*")
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Where each wanted column stands: canonical names first, then kept ones."""
+class ColumnMap:
+    """Position of each wanted column in the file: canonical names first, then kept ones."""
 
     sources: Mapping[str, int]
     dropped: tuple[str, ...]
 
-    @property
-    def wanted(self) -> tuple[str, ...]:
-        """The wanted columns by their name in the frame."""
-        return tuple(self.sources)
+
+def canonical_name(column: str) -> str | None:
+    """Return the canonical name that a column has by itself, without a mapping."""
+    lower = column.casefold()
+    return lower if lower in CANONICAL else ALIASES.get(lower)
 
 
-def check_options(options: Options) -> None:
-    """Refuse a mapping or a kept column that cannot be meant."""
+def check_options(options: ReadOptions) -> None:
+    """Raise for a mapping or a kept column that no log can have."""
     for name in options.mapping:
         if name not in CANONICAL:
             raise UnknownName(
@@ -40,25 +49,25 @@ def check_options(options: Options) -> None:
         raise UsageError("a column called `row` cannot be kept", hint="rename it in the file")
 
 
-def plan(columns: Sequence[str], options: Options, where: str, *, fixed: bool = True) -> Plan:
-    """Find the wanted columns among a file's; `fixed` says that no other column can appear later."""
-    sources = _canonical(columns, options, where, fixed)
+def map_columns(columns: Sequence[str], options: ReadOptions, *, fixed: bool = True) -> ColumnMap:
+    """Find the wanted columns; if not `fixed`, records differ in columns and a mapped one can be absent."""
+    sources = _canonical(columns, options, fixed)
     for name in options.required:
         if name not in sources and name != "time":
-            raise absent(name, columns, where)
+            raise missing_column(name, columns, options.where)
     for name in options.keep:
         if name not in sources:
-            place = _find(name, columns, where) if name in columns or fixed else -1
-            if place not in sources.values() and place >= 0:
+            place = _find(name, columns, options.where)
+            if place not in sources.values():
                 sources[name] = place
     used = set(sources.values())
     dropped = tuple(dict.fromkeys(name for place, name in enumerate(columns) if place not in used))
-    return Plan(sources, dropped)
+    return ColumnMap(sources, dropped)
 
 
-def _canonical(columns: Sequence[str], options: Options, where: str, fixed: bool) -> dict[str, int]:
+def _canonical(columns: Sequence[str], options: ReadOptions, fixed: bool) -> dict[str, int]:
     mapped = {
-        name: _find(column, columns, where)
+        name: _find(column, columns, options.where)
         for name, column in options.mapping.items()
         if fixed or column in columns
     }
@@ -67,29 +76,25 @@ def _canonical(columns: Sequence[str], options: Options, where: str, fixed: bool
         if name in options.mapping:
             found.update({name: mapped[name]} if name in mapped else {})
             continue
-        names = [name] if name in columns else _other_names(name, columns)
+        names = [name] if name in columns else [c for c in columns if canonical_name(c) == name]
         free = [other for other in names if columns.index(other) not in taken]
         if free:
-            found[name] = _find(free[0], columns, where)
+            found[name] = _find(free[0], columns, options.where)
     return found
 
 
-def _other_names(name: str, columns: Sequence[str]) -> list[str]:
-    return [c for c in columns if c.casefold() == name or _ALIASES.get(c.casefold()) == name]
-
-
 def _find(column: str, columns: Sequence[str], where: str) -> int:
-    """Give the place of a column that must be there once."""
+    """Return the position of a column that must occur once."""
     count = columns.count(column)
     if count == 0:
-        raise absent(column, columns, where)
+        raise missing_column(column, columns, where)
     if count > 1:
         raise DataError(f"{where} has {count} columns called `{column}`", hint="rename all but one of them")
     return columns.index(column)
 
 
-def absent(name: str, columns: Sequence[str], where: str) -> DataError:
-    """Say that a column is missing; a first line that may be a record is not shown."""
+def missing_column(name: str, columns: Sequence[str], where: str) -> DataError:
+    """Return the error for a missing column; a first line that may be a record is not shown."""
     if any(_DATA.fullmatch(column) for column in columns):
         return DataError(
             f"{where} has no column `{name}`: its first line does not look like a header",
@@ -97,5 +102,5 @@ def absent(name: str, columns: Sequence[str], where: str) -> DataError:
         )
     return DataError(
         f"{where} has no column `{name}`; its columns are {', '.join(columns)}",
-        hint=f"say which column it is: --map {name}=COLUMN",
+        hint=f"name the column: --map {name}=COLUMN",
     )

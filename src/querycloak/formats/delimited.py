@@ -1,24 +1,113 @@
-"""Reading and writing AOL, Excite, CSV and TSV: whole blocks at once, odd lines with care."""
+"""CSV and TSV: parser, encoder, detection; also the base of formats with fixed columns and no quoting."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import polars as pl
 
 from querycloak.errors import DataError
-from querycloak.formats import careful, reasons, times
-from querycloak.formats import lines as line_judge
-from querycloak.formats.clean import TimeParser
-from querycloak.formats.columns import Plan, plan
-from querycloak.formats.layout import AOL, EXCITE, UNQUOTED, Layout, default_layout
-from querycloak.formats.lines import Lines
-from querycloak.formats.streams import Block, LineBlocks, Source, shown
-from querycloak.formats.table import Faults, Options, Table, as_rows, note
+from querycloak.formats import csv_lines, validation
+from querycloak.formats.columns import canonical_name, map_columns
+from querycloak.formats.csv_lines import LineTable, Record
+from querycloak.formats.layout import Layout
+from querycloak.formats.output import Encoder, OutputFile, TextEncoder
+from querycloak.formats.reading import RawTable, ReadOptions
+from querycloak.formats.registry import FormatTraits, LineFormat, Match
+from querycloak.formats.source import Block
+from querycloak.formats.validation import BadRows, add_bad_rows
+from querycloak.log import IntArray
+
+_DELIMITERS: Final = ",;\t|"
+
+
+class Delimited(LineFormat):
+    """Lines of separated fields."""
+
+    def parser(self, first_line: bytes, options: ReadOptions) -> DelimitedParser:
+        """Return a parser; `first_line` is the header if the format has one."""
+        base = self.default_layout(())
+        columns, delimiter = base.columns, base.delimiter
+        if self.traits.header:
+            text = _header_text(first_line, options.where)
+            delimiter = self.delimiter_of(text)
+            quoted = csv.reader(io.StringIO(text), delimiter=delimiter) if self.traits.quoting else None
+            columns = tuple(next(quoted) if quoted else text.split(delimiter))
+        newline = "\r\n" if first_line.endswith(b"\r") else "\n"
+        own = {name: column for name, column in self.names.items() if column in columns}
+        chosen = replace(options, mapping={**own, **options.mapping})
+        layout = replace(base, columns=columns, delimiter=delimiter, newline=newline)
+        return DelimitedParser(layout, self.traits.quoting, chosen)
+
+    def delimiter_of(self, header: str) -> str:
+        """Return the delimiter that a header uses."""
+        return self.delimiter
+
+    def encoder(self, layout: Layout, output: OutputFile) -> Encoder:
+        """Return an encoder that writes records to `output`."""
+        quoting = self.traits.quoting
+        return TextEncoder(
+            output,
+            lambda frame, first_row: _encode(frame, layout, quoting, first_row),
+            _encode_header(layout, quoting),
+        )
+
+
+class Tsv(Delimited):
+    """Tab-separated values with a header and quoting as in CSV."""
+
+    name = "tsv"
+    traits = FormatTraits(
+        extensions=(".tsv", ".tab", ".txt", ".log"), by_line=True, quoting=True, header=True
+    )
+    delimiter = "\t"
+
+    def detect(self, head: bytes, file_name: str) -> Match:
+        """Return how well a file fits: by the tabs of its first line."""
+        first = _first_line(head)
+        if first is None or file_name.lower().endswith(".csv"):
+            return Match.NO
+        if not first:
+            return super().detect(head, file_name)
+        if "\t" not in first:
+            return Match.NO
+        return Match.CERTAIN if _names_a_query(first, "\t") else Match.POSSIBLE
+
+
+class Csv(Delimited):
+    """Comma-separated values (RFC 4180); `;`, tab and `|` are recognised as delimiters too."""
+
+    name = "csv"
+    traits = FormatTraits(extensions=(".csv", ".txt", ".log"), by_line=True, quoting=True, header=True)
+    delimiter = ","
+
+    def detect(self, head: bytes, file_name: str) -> Match:
+        """Return how well a file fits: by its header and its name."""
+        first, named = _first_line(head), file_name.lower().endswith(".csv")
+        if first is None:
+            return Match.NO
+        if not first or ("\t" in first and not named):
+            return Match.POSSIBLE if named else Match.NO
+        return Match.CERTAIN if _names_a_query(first, self.delimiter_of(first)) else Match.POSSIBLE
+
+    def delimiter_of(self, header: str) -> str:
+        """Return the delimiter that a header uses most."""
+        return max(_DELIMITERS, key=header.count)
+
+
+def _first_line(head: bytes) -> str | None:
+    """Return the first line; None if the file is JSON or not a text."""
+    if head.lstrip()[:1] == b"{" or head.startswith(b"PAR1"):
+        return None
+    return head.partition(b"\n")[0].strip().decode(errors="replace")
+
+
+def _names_a_query(header: str, delimiter: str) -> bool:
+    return any(canonical_name(name.strip(' "\r')) == "query" for name in header.split(delimiter))
 
 
 @dataclass(frozen=True)
@@ -30,157 +119,120 @@ class Shape:
     quoting: bool
 
 
-class DelimitedReader:
-    """Gives the tables of a file whose records are lines with separated fields."""
+class DelimitedParser:
+    """Parses blocks: regular lines by polars, irregular ones one by one."""
 
-    def __init__(self, source: Source, format: str, options: Options) -> None:  # noqa: A002
-        self._blocks = LineBlocks(source.chunks())
-        self._quoting = format not in UNQUOTED
-        self.parse_time: TimeParser = times.parse_excite if format == "excite" else times.parse
-        self.layout = self._look(source, format)
-        self._plan = self._choose(options, shown(source.path))
-        self.dropped = self._plan.dropped
-        names = {name: self.layout.columns[place] for name, place in self._plan.sources.items()}
+    def __init__(self, layout: Layout, quoting: bool, options: ReadOptions) -> None:
+        found = map_columns(list(layout.columns), options)
+        self._sources, self.dropped = found.sources, found.dropped
+        names = {name: layout.columns[place] for name, place in found.sources.items()}
         kept = tuple(name for name in names if name in options.keep and names[name] == name)
         mapping = {name: column for name, column in names.items() if name not in kept}
-        self.layout = replace(self.layout, mapping=mapping, kept=kept)
-        self.shape = Shape(self.layout.delimiter, len(self.layout.columns), self._quoting)
+        self.layout = replace(layout, mapping=mapping, kept=kept)
+        self.shape = Shape(layout.delimiter, len(layout.columns), quoting)
 
-    def _look(self, source: Source, format: str) -> Layout:  # noqa: A002
-        base = replace(default_layout(format), compression=source.compression)
-        if format == "excite":
-            first = source.head.partition(b"\n")[0]
-            return replace(base, newline="\r\n" if first.endswith(b"\r") else "\n")
-        line = self._blocks.first_line()
-        text = _header_text(line, shown(source.path))
-        delimiter = _delimiter(text, format)
-        columns = _split_header(text, delimiter, self._quoting)
-        newline = "\r\n" if line.endswith(b"\r") else "\n"
-        return replace(base, columns=columns, delimiter=delimiter, newline=newline)
-
-    def _choose(self, options: Options, where: str) -> Plan:
-        names = list(self.layout.columns)
-        known = {"aol": AOL, "excite": EXCITE}.get(self.layout.format, {})
-        mapping = {canonical: name for canonical, name in known.items() if name in names}
-        return plan(names, replace(options, mapping={**mapping, **options.mapping}), where)
-
-    def tables(self) -> Iterator[Table]:
-        """Give the file's rows in stretches."""
-        first = 0
-        for block in self._blocks:
-            table = self._table(block, first)
-            first = table.end
-            yield table
-
-    def _table(self, block: Block, first: int) -> Table:
+    def parse(self, block: Block, first_row: int = 0) -> RawTable:
+        """Return the rows of a block, numbered from `first_row`."""
         if block.overlong:
-            return Table(self.careful_frame([], []), first, 1, {reasons.FIELD_TOO_LONG: as_rows([first])})
+            bad = {validation.FIELD_TOO_LONG: np.array([first_row])}
+            return RawTable(self.frame_of_records([], []), first_row, 1, bad)
         shape = self.shape
-        lines = line_judge.split(block.data, shape.delimiter, shape.quoting, shape.width)
-        reading = _Reading(self, lines, first)
-        tail = reading.read_odd_lines(block.final)
-        if tail:
-            self._blocks.push_back(tail)
-        return reading.table()
+        lines = csv_lines.split(block.data, shape.delimiter, shape.quoting, shape.width)
+        parsing = _BlockParsing(self, lines, first_row)
+        unparsed = parsing.parse_irregular_lines(block.final)
+        return parsing.table(unparsed)
 
-    def fast_frame(self, data: bytes, rows: pl.Series) -> pl.DataFrame:
-        """Let polars split lines that are known to be as they should be."""
+    def frame_of_lines(self, data: bytes, rows: pl.Series) -> pl.DataFrame:
+        """Return a frame of lines that are known to be regular."""
         if not data:
-            return self.careful_frame([], [])
-        places = sorted(self._plan.sources.values())
+            return self.frame_of_records([], [])
         frame = pl.read_csv(
             data,
             has_header=False,
-            separator=self.layout.delimiter,
-            quote_char='"' if self._quoting and b'"' in data else None,
+            separator=self.shape.delimiter,
+            quote_char='"' if self.shape.quoting and b'"' in data else None,
             schema={f"column_{place}": pl.String for place in range(self.shape.width)},
-            columns=places,
+            columns=sorted(self._sources.values()),
             raise_if_empty=False,
         )
-        names = [pl.col(f"column_{place}").alias(name) for name, place in self._plan.sources.items()]
+        names = [pl.col(f"column_{place}").alias(name) for name, place in self._sources.items()]
         return frame.select(rows.alias("row"), *names)
 
-    def careful_frame(self, rows: list[int], records: list[list[bytes]]) -> pl.DataFrame:
-        """Build a frame from records that were read with care."""
+    def frame_of_records(self, rows: list[int], records: list[list[bytes]]) -> pl.DataFrame:
+        """Return a frame of records that were parsed one by one."""
         columns: dict[str, pl.Series] = {"row": pl.Series(rows, dtype=pl.Int64)}
-        for name, place in self._plan.sources.items():
+        for name, place in self._sources.items():
             texts = [fields[place].decode() or None for fields in records]
             columns[name] = pl.Series(texts, dtype=pl.String)
         return pl.DataFrame(columns)
 
 
-class _Reading:
-    """The judgement of one block: which lines begin a row, which are good, which were read with care."""
+class _BlockParsing:
+    """The parsing of one block: which lines begin a row, which are good, which were parsed one by one."""
 
-    def __init__(self, reader: DelimitedReader, lines: Lines, first: int) -> None:
-        self._reader, self._lines, self._first = reader, lines, first
+    def __init__(self, parser: DelimitedParser, lines: LineTable, first_row: int) -> None:
+        self._parser, self._lines, self._first = parser, lines, first_row
         self._begins = np.ones(lines.ends.size, dtype=np.bool_)
-        self._records: dict[int, careful.Record] = {}
+        self._records: dict[int, Record] = {}
 
-    def read_odd_lines(self, final: bool) -> bytes:
-        """Read the records at odd lines; give back the bytes of one that goes on after the block."""
-        starts, data, shape = self._lines.starts, self._lines.data, self._reader.shape
+    def parse_irregular_lines(self, final: bool) -> bytes:
+        """Parse the records at irregular lines; return the bytes of one that continues after the block."""
+        starts, data, shape = self._lines.starts, self._lines.data, self._parser.shape
         delimiter, done = shape.delimiter.encode(), 0
-        for line in np.flatnonzero(self._lines.odd).tolist():
+        for line in np.flatnonzero(self._lines.irregular).tolist():
             if line < done:
                 continue
             start = int(starts[line])
             try:
-                record = careful.read_record(data, start, delimiter, shape.width, final)
-            except careful.NeedMore:
-                self._cut(line)
+                record = csv_lines.parse_record(data, start, delimiter, shape.width, final)
+            except csv_lines.NeedMore:
+                self._lines.truncate(line)
+                self._begins = self._begins[:line]
                 return data[start:]
             done = int(np.searchsorted(starts, record.end))
             self._begins[line + 1 : done] = False
             self._records[line] = record
         return b""
 
-    def _cut(self, line: int) -> None:
-        """Leave this line and all after it for the next block."""
-        lines = self._lines
-        size = int(lines.starts[line])
-        lines.ends, lines.fields, lines.odd = lines.ends[:line], lines.fields[:line], lines.odd[:line]
-        lines.data, lines.array = lines.data[:size], lines.array[:size]
-        self._begins = self._begins[:line]
-
-    def table(self) -> Table:
-        """Put good rows into a frame and bad ones beside it."""
+    def table(self, unparsed: bytes) -> RawTable:
+        """Return the good rows as a frame, and the bad ones beside it."""
         lines = self._lines
         rows = np.cumsum(self._begins) - 1 + self._first
-        simple = self._begins & ~lines.odd
+        simple = self._begins & ~lines.irregular
         simple[list(self._records)] = False
-        bad: Faults = {}
-        for reason, wrong in [*line_judge.faults(lines, self._reader.shape.quoting), *self._miscounted()]:
-            wrong = wrong[simple[wrong]]  # noqa: PLW2901 - only lines not judged yet
-            note(bad, reason, rows[wrong])
+        bad: BadRows = {}
+        for reason, wrong in [*csv_lines.faults(lines, self._parser.shape.quoting), *self._miscounted()]:
+            wrong = wrong[simple[wrong]]  # noqa: PLW2901 - only lines without a reason yet
+            add_bad_rows(bad, reason, rows[wrong])
             simple[wrong] = False
-        frame = self._reader.fast_frame(lines.only(simple), pl.Series(rows[simple]))
-        return Table(
-            self._with_careful(frame, rows.tolist() if self._records else [], bad),
+        frame = self._parser.frame_of_lines(lines.only(simple), pl.Series(rows[simple]))
+        return RawTable(
+            self._with_records(frame, rows.tolist() if self._records else [], bad),
             self._first,
             int(self._begins.sum()),
             bad,
             may_hold_nul=False,
-            may_be_long=lines.longest > reasons.QUERY_LIMIT or bool(self._records),
+            may_be_long=lines.longest > validation.QUERY_LIMIT or bool(self._records),
+            unparsed=unparsed,
         )
 
-    def _miscounted(self) -> list[tuple[str, np.ndarray]]:
-        width, fields = self._reader.shape.width, self._lines.fields
+    def _miscounted(self) -> list[tuple[str, IntArray]]:
+        width, fields = self._parser.shape.width, self._lines.fields
         if (fields == width).all():
             return []
         return [
-            (reasons.TOO_FEW, np.flatnonzero(fields < width)),
-            (reasons.TOO_MANY, np.flatnonzero(fields > width)),
+            (validation.TOO_FEW, np.flatnonzero(fields < width)),
+            (validation.TOO_MANY, np.flatnonzero(fields > width)),
         ]
 
-    def _with_careful(self, frame: pl.DataFrame, rows: list[int], bad: Faults) -> pl.DataFrame:
+    def _with_records(self, frame: pl.DataFrame, rows: list[int], bad: BadRows) -> pl.DataFrame:
         good = {rows[line]: record.fields for line, record in self._records.items() if not record.reason}
         for reason in {record.reason for record in self._records.values()} - {""}:
             wrong = [rows[line] for line, record in self._records.items() if record.reason == reason]
-            note(bad, reason, as_rows(wrong))
+            add_bad_rows(bad, reason, wrong)
         if not good:
             return frame
-        return frame.vstack(self._reader.careful_frame(list(good), list(good.values()))).sort("row")
+        return frame.vstack(self._parser.frame_of_records(list(good), list(good.values()))).sort("row")
 
 
 def _header_text(line: bytes, where: str) -> str:
@@ -194,14 +246,57 @@ def _header_text(line: bytes, where: str) -> str:
         raise DataError(f"{where}: the header is not UTF-8", hint="convert the file to UTF-8") from None
 
 
-def _delimiter(header: str, format: str) -> str:  # noqa: A002
-    """Tabs for the tab-separated formats; for CSV, whatever its header uses most."""
-    if format != "csv":
-        return "\t"
-    return max(",;\t|", key=header.count)
-
-
-def _split_header(header: str, delimiter: str, quoting: bool) -> tuple[str, ...]:
+def _encode_header(layout: Layout, quoting: bool) -> bytes:
+    if not layout.header:
+        return b""
     if not quoting:
-        return tuple(header.split(delimiter))
-    return tuple(next(csv.reader(io.StringIO(header), delimiter=delimiter)))
+        return (layout.delimiter.join(layout.columns) + layout.newline).encode()
+    text = io.StringIO()
+    csv.writer(text, delimiter=layout.delimiter, lineterminator=layout.newline).writerow(layout.columns)
+    return text.getvalue().encode()
+
+
+def _encode(frame: pl.DataFrame, layout: Layout, quoting: bool, first_row: int) -> bytes:
+    table = layout.arrange(frame, first_row)
+    _refuse_nested(table, layout)
+    data = table.write_csv(
+        include_header=False,
+        separator=layout.delimiter,
+        line_terminator=layout.newline,
+        quote_style="necessary" if quoting else "never",
+    ).encode()
+    if not quoting and not _counts_right(data, table, layout):
+        raise _unwritable(table, layout, first_row)
+    return data
+
+
+def _counts_right(data: bytes, table: pl.DataFrame, layout: Layout) -> bool:
+    """Check that no value contains a tab or a line end: then their numbers are known."""
+    returns = table.height if layout.newline == "\r\n" else 0
+    return (
+        data.count(b"\n") == table.height
+        and data.count(b"\r") == returns
+        and data.count(b"\t") == table.height * (table.width - 1)
+    )
+
+
+def _unwritable(table: pl.DataFrame, layout: Layout, first_row: int) -> DataError:
+    for place, column in enumerate(layout.columns):
+        texts = table.to_series(place).cast(pl.String)
+        wrong = texts.str.contains("[\t\r\n]").fill_null(False)
+        if wrong.any():
+            return DataError(
+                f"output row {first_row + int(wrong.arg_true()[0])}: the column `{column}` holds a tab or a "
+                f"line end, which the format {layout.format} cannot hold",
+                hint="choose another format for the output, for example csv",
+            )
+    return DataError(f"the rows cannot be written as {layout.format}")
+
+
+def _refuse_nested(table: pl.DataFrame, layout: Layout) -> None:
+    for column, kind in zip(layout.columns, table.dtypes, strict=True):
+        if kind.is_nested() or kind == pl.Object:
+            raise DataError(
+                f"the column `{column}` has nested values, which the format {layout.format} cannot hold",
+                hint="choose jsonl or parquet for the output",
+            )

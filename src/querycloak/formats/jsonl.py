@@ -1,41 +1,238 @@
-"""Reading JSON lines: one object a line, values of any type."""
+"""JSON lines: one object a line, values of any type. Decoded by msgspec, line by line where it refuses."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
+import msgspec
+import numpy as np
 import polars as pl
 
-from querycloak.formats import reasons, times
-from querycloak.formats.clean import TimeParser
-from querycloak.formats.columns import Plan, plan
-from querycloak.formats.layout import Layout, default_layout
-from querycloak.formats.streams import Block, LineBlocks, Source, shown
-from querycloak.formats.table import Faults, Options, Table, as_rows, note
+from querycloak.errors import DataError
+from querycloak.formats import validation
+from querycloak.formats.columns import ALIASES, canonical_name, map_columns
+from querycloak.formats.layout import Layout
+from querycloak.formats.output import Encoder, OutputFile, TextEncoder
+from querycloak.formats.reading import RawTable, ReadOptions
+from querycloak.formats.registry import FormatTraits, LineFormat, Match
+from querycloak.formats.source import Block
+from querycloak.formats.validation import bad_rows
 from querycloak.log import CANONICAL
 
 Object = dict[str, Any]
+#: Stands among dropped columns for keys that may be data themselves, such as addresses.
+RARE_KEYS: Final = "keys that few records have"
+#: Bytes of the first block whose objects show which keys are common.
+_SAMPLE: Final = 4 << 20
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _ESCAPED_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_NUMBERS: Final = ("Int64", "Float64")
+_VALUE: Final = str | int | float | None
+_NULL: Final = msgspec.Raw(b"null")
+_KEYS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class JsonLines(LineFormat):
+    """One JSON object a line."""
+
+    name = "jsonl"
+    traits = FormatTraits(extensions=(".jsonl", ".ndjson", ".json"), by_line=True)
+
+    def detect(self, head: bytes, file_name: str) -> Match:
+        """Return how well a file fits: by its first character or its name."""
+        return Match.POSSIBLE if head.lstrip()[:1] == b"{" else super().detect(head, file_name)
+
+    def parser(self, first_line: bytes, options: ReadOptions) -> JsonParser:
+        """Return a parser."""
+        if first_line.lstrip()[:1] == b"[":
+            raise DataError(
+                f"{options.where} is one JSON array, not JSON lines", hint="put one object on each line"
+            )
+        return JsonParser(self.default_layout(("user", "query", "time", "rank", "url")), options)
+
+    def encoder(self, layout: Layout, output: OutputFile) -> Encoder:
+        """Return an encoder that writes records to `output`."""
+        return TextEncoder(output, lambda frame, first_row: _encode(frame, layout, first_row))
+
+
+class JsonParser:
+    """Parses blocks. Columns are fixed by the first block with an object.
+
+    They are the keys that at least half of its first objects have, those called like a canonical column, and
+    those that the caller named. All other keys can be data, so their names are not passed on either.
+    """
+
+    def __init__(self, layout: Layout, options: ReadOptions) -> None:
+        self.layout = layout
+        self._options = options
+        self._keys: dict[str, str] | None = None
+        self._dropped: dict[str, None] = {}
+        self._absent: dict[str, bytes] = {}
+        self._decoder: msgspec.json.Decoder[Any] | None = None
+        self._typed = False
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Columns that are not passed on."""
+        return tuple(self._dropped)
+
+    def parse(self, block: Block, first_row: int = 0) -> RawTable:
+        """Return the rows of a block, numbered from `first_row`."""
+        regular = _is_regular(block)
+        if self._keys is None:
+            self._learn(block, regular)
+        self._dropped |= dict.fromkeys(name for name, mark in self._absent.items() if mark in block.data)
+        records = _decode(self._decoder, block) if regular and self._decoder is not None else None
+        if records is None:
+            return self._parse_one_by_one(block, first_row)
+        values = {key: [*map(attrgetter(f"f{n}"), records)] for n, key in enumerate(self._distinct_keys())}
+        size = len(records)
+        rows = pl.int_range(first_row, first_row + size, dtype=pl.Int64, eager=True)
+        return RawTable(self._frame(rows, values, _kept_raw), first_row, size, {}, b"\\u0000" in block.data)
+
+    def _parse_one_by_one(self, block: Block, first_row: int) -> RawTable:
+        """Return the rows of a block in which msgspec found a fault: a bad line costs no other."""
+        lines, may_hold_nul = read_objects(block)
+        good = {row: line for row, line in enumerate(lines, first_row) if isinstance(line, dict)}
+        values = {key: [item.get(key) for item in good.values()] for key in self._distinct_keys()}
+        frame = self._frame(pl.Series([*good], dtype=pl.Int64), values, as_kept)
+        return RawTable(frame, first_row, len(lines), bad_rows(lines, first_row), may_hold_nul)
+
+    def _frame(
+        self, rows: pl.Series, values: Mapping[str, list[Any]], kept: Callable[[Any], Any]
+    ) -> pl.DataFrame:
+        keys = self._keys or {}
+        if keys and not self._typed and len(rows):
+            self._typed = True
+            types = {key: kind_of(values[key]) for name, key in keys.items() if name in CANONICAL}
+            self.layout = replace(self.layout, types=types)
+        columns = {
+            name: _texts(values[key])
+            if name in CANONICAL
+            else pl.Series([kept(value) for value in values[key]], dtype=pl.String)
+            for name, key in keys.items()
+        }
+        return pl.DataFrame({"row": rows, **columns})
+
+    def _distinct_keys(self) -> list[str]:
+        return [*dict.fromkeys((self._keys or {}).values())]
+
+    def _learn(self, block: Block, regular: bool) -> None:
+        """Fix the columns by the objects of a block: a sample, or all if only others have a known column."""
+        named = {*self._options.mapping.values(), *self._options.keep}
+        sample = block.data[: block.data.rfind(b"\n", 0, _SAMPLE) + 1]
+        objects = _objects_for_keys(replace(block, data=sample or block.data), regular)
+        common, rare = common_keys(objects, named)
+        known = {*CANONICAL, *ALIASES, *(name.lower() for name in named)} - {key.lower() for key in common}
+        if 0 < len(sample) < len(block.data) and _mentions(block.data[len(sample) :], known):
+            objects = _objects_for_keys(block, regular)
+            common, rare = common_keys(objects, named)
+        if not objects:
+            return
+        names = [*common, *(name for name in self._options.keep if name not in common)]
+        found = map_columns(names, self._options, fixed=False)
+        self._keys = {name: names[place] for name, place in found.sources.items()}
+        self._dropped = dict.fromkeys((*found.dropped, *([RARE_KEYS] if rare else [])))
+        self._absent = {name: f'"{name}":'.encode() for name in CANONICAL if name not in self._keys}
+        mapping = {name: key for name, key in self._keys.items() if name in CANONICAL}
+        kept = tuple(name for name in self._keys if name not in CANONICAL)
+        self.layout = replace(self.layout, columns=tuple(names), mapping=mapping, kept=kept)
+        self._decoder = self._make_decoder({*mapping.values()})
+
+    def _make_decoder(self, canonical: Collection[str]) -> msgspec.json.Decoder[Any] | None:
+        """Return a decoder of the wanted keys; None if msgspec cannot take one of them."""
+        keys = self._distinct_keys()
+        fields = [
+            (f"f{n}", *((_VALUE, None) if key in canonical else (msgspec.Raw, _NULL)))
+            for n, key in enumerate(keys)
+        ]
+        try:
+            names = {f"f{n}": key for n, key in enumerate(keys)}
+            return msgspec.json.Decoder(msgspec.defstruct("Line", fields, rename=names, gc=False))
+        except ValueError:  # a key with a quote, a backslash or a control character
+            return None
+
+
+def _is_regular(block: Block) -> bool:
+    """Check that each line is one object as far as its ends show, and that all bytes are UTF-8.
+
+    An object that spans lines has a line that does not begin with `{` or does not end with `}`.
+    """
+    data = block.data
+    if not data.startswith(b"{"):
+        return False
+    array = np.frombuffer(data, dtype=np.uint8)
+    ends = np.flatnonzero(array == ord("\n"))
+    last = array[ends - 1]
+    if b"\r" in data:
+        last = np.where(last == ord("\r"), array[ends - 2], last)
+    if (last != ord("}")).any() or (array[ends[:-1] + 1] != ord("{")).any():
+        return False
+    try:
+        return data.isascii() or bool(data.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def _mentions(data: bytes, names: Iterable[str]) -> bool:
+    """Check whether a key may have one of these names, in any case."""
+    lower = data.lower()
+    return any(f'"{name}"'.encode() in lower for name in names)
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], block: Block) -> list[Any] | None:
+    """Return the objects of a regular block; None if some line is not one object with the expected types."""
+    try:
+        found = decoder.decode_lines(block.data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return found if len(found) == block.data.count(b"\n") else None
+
+
+def _objects_for_keys(block: Block, regular: bool) -> list[Mapping[str, Any]]:
+    found = _decode(_KEYS, block) if regular else None
+    return [line for line in read_objects(block)[0] if isinstance(line, dict)] if found is None else found
+
+
+def common_keys(objects: Iterable[Mapping[str, Any]], named: Collection[str] = ()) -> tuple[list[str], bool]:
+    """Return the keys that can be columns, in order, and whether there are others.
+
+    A key is a column if at least half of the objects have it, or it is `named` or called like a canonical
+    column. Any other key may be data, such as an address.
+    """
+    counts, size = Counter[str](), 0
+    for shape, times in Counter(map(tuple, objects)).items():
+        size += times
+        counts.update(dict.fromkeys(shape, times))
+    common = [
+        key
+        for key, count in counts.items()
+        if 2 * count >= size or key in named or canonical_name(key) is not None
+    ]
+    return common, len(common) < len(counts)
 
 
 def refuse(constant: str) -> None:
-    """Refuse what Python would read and JSON does not know."""
-    raise ValueError(constant)  # NaN and Infinity are no JSON
+    """Raise for NaN and Infinity, which Python would read and JSON does not have."""
+    raise ValueError(constant)
 
 
-_DECODE: Final = json.JSONDecoder(parse_constant=refuse).decode
+_PARSE: Final = json.JSONDecoder(parse_constant=refuse).decode
 
 
 def read_objects(block: Block) -> tuple[list[Object | str], bool]:
-    """Read a block's lines: objects, or the reason why a line is none. Also: can a text hold a NUL?"""
+    """Return the object of each line, or the reason why it is none; also whether a text can hold a NUL."""
     if block.overlong:
-        return [reasons.FIELD_TOO_LONG], False
+        return [validation.FIELD_TOO_LONG], False
     may_hold_nul = b"\0" in block.data or b"\\u0000" in block.data
     escaped = _ESCAPED_SURROGATE.search(block.data) is not None
     try:
@@ -54,26 +251,26 @@ def _decoded(line: bytes) -> str | None:
 
 def _object(text: str | None, escaped: bool) -> Object | str:
     if text is None:
-        return reasons.NOT_UTF8
+        return validation.NOT_UTF8
     if "\0" in text:
-        return reasons.NUL_BYTE
+        return validation.NUL_BYTE
     try:
-        return checked(_DECODE(text), escaped)
+        return checked(_PARSE(text), escaped)
     except (ValueError, RecursionError):
-        return reasons.NOT_JSON
+        return validation.NOT_JSON
 
 
 def checked(value: Any, escaped: bool) -> Object | str:
-    """Give an object, or the reason why it is none: half of a pair of escapes is no character."""
+    """Return an object, or the reason why it is none: half of a surrogate pair is no character."""
     if not isinstance(value, dict):
-        return reasons.NOT_JSON
+        return validation.NOT_JSON
     if escaped and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
-        return reasons.NOT_UTF8
+        return validation.NOT_UTF8
     return value
 
 
 def as_text(value: Any) -> str | None:
-    """Give a text or number as text; anything else is no value."""
+    """Return a text or number as text; None for anything else."""
     if isinstance(value, str):
         return value or None
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -83,7 +280,7 @@ def as_text(value: Any) -> str | None:
 
 
 def as_kept(value: Any) -> str | None:
-    """Give any value as a text from which `from_kept` can tell it again: `"5"` is not `5`."""
+    """Return any value as a text from which `from_kept` restores it: `"5"` is not `5`."""
     if value is None:
         return None
     if isinstance(value, str) and _is_no_json(value):
@@ -91,8 +288,17 @@ def as_kept(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+@lru_cache(1 << 16)
+def _kept_bytes(value: bytes) -> str | None:
+    return as_kept(json.loads(value))
+
+
+def _kept_raw(value: msgspec.Raw) -> str | None:
+    return _kept_bytes(bytes(value))
+
+
 def from_kept(text: str | None) -> Any:
-    """Undo `as_kept`."""
+    """Return the value that `as_kept` was given."""
     if text is None or _is_no_json(text):
         return text
     return json.loads(text)
@@ -100,91 +306,77 @@ def from_kept(text: str | None) -> Any:
 
 def _is_no_json(text: str) -> bool:
     try:
-        _DECODE(text)
+        _PARSE(text)
     except (ValueError, RecursionError):
         return True
     return False
 
 
 def kind_of(values: Sequence[Any]) -> str:
-    """Name the type of the first value there is."""
+    """Return the name of the type of the first value that is not null."""
     first = next((value for value in values if value is not None), "")
     return {int: "Int64", float: "Float64"}.get(type(first), "String")
 
 
 def _texts(values: list[Any]) -> pl.Series:
-    try:
+    """Return texts and numbers as texts; whole numbers alone stay numbers, which validation casts faster."""
+    with contextlib.suppress(TypeError, OverflowError):
         return pl.Series(values, dtype=pl.String, strict=True)
-    except TypeError:  # not texts alone
-        return pl.Series([as_text(value) for value in values], dtype=pl.String)
+    with contextlib.suppress(TypeError, OverflowError):
+        if {*map(type, values)} <= {int, type(None)}:
+            return pl.Series(values, dtype=pl.Int64)
+    return pl.Series([as_text(value) for value in values], dtype=pl.String)
 
 
-def _kept(values: list[Any]) -> pl.Series:
-    return pl.Series([as_kept(value) for value in values], dtype=pl.String)
+def _encode(frame: pl.DataFrame, layout: Layout, first_row: int) -> bytes:
+    """Return one object a line; numbers stay numbers where the input had numbers."""
+    table = layout.arrange(frame, first_row)
+    columns = [_typed(table.to_series(p), c, layout) for p, c in enumerate(layout.columns)]
+    kept = [place for place, column in enumerate(layout.columns) if column in layout.kept]
+    if any(column is None for column in columns) or any(table.dtypes[place] == pl.String for place in kept):
+        return _encode_row_by_row(table, layout)
+    named = pl.DataFrame(
+        {name: column for name, column in zip(layout.columns, columns, strict=True) if column is not None}
+    )
+    return named.write_ndjson().encode()
 
 
-class JsonLinesReader:
-    """Gives the tables of a file of JSON lines; columns are what its objects turn out to have."""
-
-    parse_time: TimeParser = staticmethod(times.parse)
-
-    def __init__(self, source: Source, options: Options) -> None:
-        self._blocks = LineBlocks(source.chunks())
-        self._options = options
-        self._where = shown(source.path)
-        self._seen: dict[str, None] = {}
-        self._plan = Plan({}, ())
-        self.layout = replace(default_layout("jsonl"), compression=source.compression)
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """The columns seen so far that are not passed on."""
-        return self._plan.dropped
-
-    def tables(self) -> Iterator[Table]:
-        """Give the file's rows in stretches."""
-        first = 0
-        for block in self._blocks:
-            lines, may_hold_nul = read_objects(block)
-            yield self._table(lines, first, may_hold_nul)
-            first += len(lines)
-
-    def _table(self, lines: list[Object | str], first: int, may_hold_nul: bool) -> Table:
-        good = [(row, line) for row, line in enumerate(lines, first) if isinstance(line, dict)]
-        objects = [line for _, line in good]
-        if objects:
-            self._learn(objects)
-        columns = {"row": pl.Series([row for row, _ in good], dtype=pl.Int64)}
-        names = list(self._seen)
-        for name, place in self._plan.sources.items():
-            values = [item.get(names[place]) for item in objects]
-            columns[name] = _texts(values) if name in CANONICAL else _kept(values)
-        return Table(pl.DataFrame(columns), first, len(lines), bad_lines(lines, first), may_hold_nul)
-
-    def _learn(self, objects: list[Object]) -> None:
-        """Take note of columns not seen before."""
-        shapes = dict.fromkeys(map(tuple, objects))
-        fresh = [name for shape in shapes for name in shape if name not in self._seen]
-        if not fresh and self._plan.sources:
-            return
-        self._seen.update(dict.fromkeys(fresh))
-        names = list(self._seen)
-        self._plan = plan(names, self._options, self._where, fixed=False)
-        self.layout = self._described(names, objects)
-
-    def _described(self, names: list[str], objects: list[Object]) -> Layout:
-        sources = {name: names[place] for name, place in self._plan.sources.items()}
-        mapping = {name: column for name, column in sources.items() if name in CANONICAL}
-        kept = tuple(name for name in sources if name not in CANONICAL)
-        kinds = {column: kind_of([item.get(column) for item in objects]) for column in mapping.values()}
-        types = {**kinds, **self.layout.types}
-        return replace(self.layout, columns=tuple(names), mapping=mapping, kept=kept, types=types)
+def _typed(column: pl.Series, name: str, layout: Layout) -> pl.Series | None:
+    """Return texts as numbers where the input had numbers; None if only some of them are numbers."""
+    if column.dtype != pl.String or layout.types.get(name) not in _NUMBERS or name in layout.kept:
+        return column
+    whole = column.cast(pl.Int64, strict=False)
+    if (whole.cast(pl.String) == column).fill_null(column.is_null()).all():
+        return whole
+    number = column.cast(pl.Float64, strict=False)
+    return number if layout.types[name] == "Float64" and number.null_count() == column.null_count() else None
 
 
-def bad_lines(lines: Sequence[Object | str], first: int) -> Faults:
-    """Collect the rows whose line gave a reason instead of an object."""
-    bad: Faults = {}
-    wrong = [(row, line) for row, line in enumerate(lines, first) if isinstance(line, str)]
-    for reason in dict.fromkeys(reason for _, reason in wrong):
-        note(bad, reason, as_rows([row for row, other in wrong if other == reason]))
-    return bad
+def _encode_row_by_row(table: pl.DataFrame, layout: Layout) -> bytes:
+    """Encode kept columns of any type, and columns of mixed types."""
+    lines = []
+    kinds = [(name, name in layout.kept, layout.types.get(name) in _NUMBERS) for name in layout.columns]
+    for row in table.iter_rows():
+        item = {
+            name: _json_value(value, kept, number)
+            for (name, kept, number), value in zip(kinds, row, strict=True)
+        }
+        lines.append(to_json(item))
+    return "".join(lines).encode()
+
+
+def to_json(item: Object) -> str:
+    """Return an object as one line."""
+    return json.dumps(item, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
+
+
+def _json_value(value: object, kept: bool, number: bool) -> object:
+    if kept and isinstance(value, str):
+        return from_kept(value)
+    if number and isinstance(value, str):
+        try:
+            whole = int(value)
+        except ValueError:
+            return value
+        return whole if str(whole) == value else value
+    return value

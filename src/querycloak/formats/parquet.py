@@ -1,26 +1,33 @@
-"""Reading Parquet, and the names of column types that a layout remembers."""
+"""Parquet: reader, streaming encoder, and the names of column types that a layout stores."""
 
 from __future__ import annotations
 
+import contextlib
 import io
+import queue
 import re
-from collections.abc import Iterator
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
-from querycloak.errors import DataError
+from querycloak.errors import DataError, UsageError
 from querycloak.formats import times
-from querycloak.formats.clean import TimeParser
-from querycloak.formats.columns import plan
-from querycloak.formats.layout import default_layout
-from querycloak.formats.streams import Source, shown
-from querycloak.formats.table import Options, Table
+from querycloak.formats.columns import map_columns
+from querycloak.formats.layout import STANDARD, Layout
+from querycloak.formats.output import Encoder, OutputFile, temporary_name
+from querycloak.formats.reading import RawTable, ReadOptions
+from querycloak.formats.registry import Format, FormatTraits, Match, Reader
+from querycloak.formats.source import Source
 from querycloak.log import CANONICAL
 
-_STRETCH: Final = 1 << 20
+_SLICE: Final = 1 << 20
 _SIMPLE: Final = {
     str(kind): kind
     for kind in (
@@ -29,12 +36,48 @@ _SIMPLE: Final = {
     )
 }
 _DATETIME: Final = re.compile(r"Datetime\((ms|us|ns)(?:, (.+))?\)")
-#: What polars raises for a file it cannot read; a panic is no Exception, so it is named.
+#: What polars raises for a file that it cannot read; a panic is no Exception.
 BROKEN: Final = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+_TYPES: Final[dict[str, Any]] = {"time": times.TIME, "rank": pl.Int64}
+_POLL = 0.2  # seconds between checks whether the writing thread is still alive
+
+
+class Parquet(Format):
+    """Apache Parquet."""
+
+    name = "parquet"
+    traits = FormatTraits(extensions=(".parquet", ".pq"))
+    default_time_style = times.NATIVE
+
+    def detect(self, head: bytes, file_name: str) -> Match:
+        """Return how well a file fits: by its first bytes, or its name."""
+        if head.startswith(b"PAR1"):
+            return Match.CERTAIN
+        return Match.NO if head.lstrip()[:1] == b"{" else super().detect(head, file_name)
+
+    def reader(self, source: Source, options: ReadOptions) -> Reader:
+        """Return a reader of an opened input."""
+        in_memory = source.compression or isinstance(source.path, bytes) or str(source.path) == "-"
+        content = io.BytesIO(b"".join(source.chunks())) if in_memory else Path(str(source.path))
+        try:
+            scan = pl.scan_parquet(content)
+        except BROKEN:
+            raise _damaged(options) from None
+        return FrameReader(scan, options)
+
+    def encoder(self, layout: Layout, output: OutputFile) -> Encoder:
+        """Return an encoder that writes records to `output`."""
+        return ParquetEncoder(layout, output)
+
+
+def _damaged(options: ReadOptions) -> DataError:
+    return DataError(
+        f"{options.where} is not a complete Parquet file", hint="it may be truncated: fetch it again"
+    )
 
 
 def type_name(kind: pl.DataType) -> str:
-    """Name a column type; nested and rare ones are remembered as text."""
+    """Return the name of a column type; nested and rare ones are stored as text."""
     if isinstance(kind, pl.Datetime):
         return (
             f"Datetime({kind.time_unit}, {kind.time_zone})"
@@ -45,7 +88,7 @@ def type_name(kind: pl.DataType) -> str:
 
 
 def type_named(name: str) -> Any:
-    """Give the type that `type_name` named."""
+    """Return the type of a name that `type_name` returned."""
     found = _DATETIME.fullmatch(name)
     if found:
         return pl.Datetime(found[1], found[2])  # type: ignore[arg-type]
@@ -53,44 +96,39 @@ def type_named(name: str) -> Any:
 
 
 class FrameReader:
-    """Yields the tables of a polars frame, as of a file."""
+    """Reader of a polars frame."""
 
-    parse_time: TimeParser = staticmethod(times.parse)
-
-    def __init__(
-        self, scan: pl.LazyFrame, options: Options, where: str = "the table", compression: str = ""
-    ) -> None:
-        self._where, self._scan = where, scan
+    def __init__(self, scan: pl.LazyFrame, options: ReadOptions) -> None:
+        self._options, self._scan = options, scan
         try:
             schema = self._scan.collect_schema()
             self._rows = int(self._scan.select(pl.len()).collect().item())
         except BROKEN:
-            raise self._damaged() from None
+            raise _damaged(options) from None
         names = schema.names()
-        chosen = plan(names, options, self._where)
+        chosen = map_columns(names, options)
         self._sources = {name: names[place] for name, place in chosen.sources.items()}
         self.dropped = chosen.dropped
         self._check_time(schema)
         self.layout = replace(
-            default_layout("parquet"),
+            Layout.default("parquet", STANDARD),
             columns=tuple(names),
             mapping={name: column for name, column in self._sources.items() if name in CANONICAL},
             kept=tuple(name for name in self._sources if name not in CANONICAL),
-            compression=compression,
             types={name: type_name(kind) for name, kind in schema.items()},
         )
 
-    def tables(self) -> Iterator[Table]:
-        """Give the file's rows in stretches."""
+    def tables(self) -> Iterator[RawTable]:
+        """Yield the rows."""
         columns = [pl.col(column).alias(name) for name, column in self._sources.items()]
-        for first in range(0, self._rows, _STRETCH):
-            size = min(_STRETCH, self._rows - first)
+        for first in range(0, self._rows, _SLICE):
+            size = min(_SLICE, self._rows - first)
             try:
                 frame = self._scan.select(columns).slice(first, size).collect()
             except BROKEN:
-                raise self._damaged() from None
+                raise _damaged(self._options) from None
             numbers = pl.int_range(first, first + size, dtype=pl.Int64, eager=True).alias("row")
-            yield Table(frame.insert_column(0, numbers), first, size)
+            yield RawTable(frame.insert_column(0, numbers), first, size)
 
     def _check_time(self, schema: pl.Schema) -> None:
         column = self._sources.get("time")
@@ -99,25 +137,219 @@ class FrameReader:
         kind = schema[column]
         if not (kind.is_numeric() or kind in (pl.Datetime, pl.Date, pl.String, pl.Null)):
             raise DataError(
-                f"{self._where}: the column `{column}` has the type {type_name(kind)}, which is no time",
-                hint="say which column holds the time: --map time=COLUMN",
+                f"{self._options.where}: the column `{column}` is no time but {type_name(kind)}",
+                hint="name the column with the time: --map time=COLUMN",
             )
 
-    def _damaged(self) -> DataError:
-        return DataError(
-            f"{self._where} is not a complete Parquet file", hint="it may be truncated: fetch it again"
-        )
 
+class ParquetStream:
+    """Writes frames of one schema to a file-like object in a thread of its own, while more are computed."""
 
-class ParquetReader(FrameReader):
-    """Yields the tables of a Parquet file."""
+    def __init__(self, schema: pl.Schema, target: Any) -> None:
+        self.schema = schema
+        self._target = target
+        self._frames: queue.Queue[pl.DataFrame | None] = queue.Queue(maxsize=1)
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self._thread.start()
 
-    def __init__(self, source: Source, options: Options) -> None:
-        path = source.path
-        whole = source.compression or isinstance(path, bytes) or str(path) == "-"
-        self._where = shown(path)
+    def _write(self) -> None:
         try:
-            scan = pl.scan_parquet(io.BytesIO(b"".join(source.chunks())) if whole else Path(str(path)))
+            frames = register_io_source(self._pending_frames, schema=self.schema)
+            frames.sink_parquet(self._target, compression="zstd", compression_level=1)
+        except BaseException as error:
+            self._error = error
+
+    def _pending_frames(
+        self, columns: list[str] | None, predicate: Any, rows: int | None, size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the frames as they come; to write all, polars passes no columns, predicate or rows."""
+        while (frame := self._frames.get()) is not None:
+            yield frame
+
+    def put(self, frame: pl.DataFrame | None) -> None:
+        """Add the next frame; wait while two are pending. None ends the file."""
+        while self._error is None:
+            try:
+                self._frames.put(frame, timeout=_POLL)
+                return
+            except queue.Full:
+                continue
+        raise self._error
+
+    def close(self) -> None:
+        """Wait until everything is written."""
+        self.put(None)
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def abandon(self) -> None:
+        """Stop; the file is incomplete."""
+        with contextlib.suppress(Exception):
+            self.close()
+
+
+class ParquetEncoder:
+    """Writes frames as they come; a single frame is written at once.
+
+    Column types are those of the first frame. If a later frame cannot have them, the rows written so far
+    become a part, later frames become parts too, and types are settled when all are known.
+    """
+
+    def __init__(self, layout: Layout, output: OutputFile) -> None:
+        self._layout, self._output = layout, output
+        self._held: pl.DataFrame | None = None
+        self._stream: ParquetStream | None = None
+        self._folder = _folder_beside(output.temporary)
+        self._parts: list[pl.LazyFrame] = []
+        self._finished = False
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """Write the next records."""
+        typed = _typed(frame, self._layout)
+        with self._translated_errors():
+            if self._parts:
+                self._spool(typed)
+            elif self._stream is not None:
+                self._continue(typed)
+            elif self._held is None:
+                self._held = typed
+            else:
+                first, self._held = self._held, None
+                self._begin(first, typed)
+
+    @contextlib.contextmanager
+    def _translated_errors(self) -> Iterator[None]:
+        """Translate polars and OS errors into `DataError` and `UsageError`."""
+        try:
+            yield
         except BROKEN:
-            raise self._damaged() from None
-        super().__init__(scan, options, shown(path), source.compression)
+            if self._output.fault is not None:
+                raise UsageError(
+                    f"the output cannot be written: {self._output.fault.strerror}",
+                    hint="check the free space on the disk",
+                ) from None
+            raise DataError(
+                "the records do not fit the column types of the layout", hint="choose another format"
+            ) from None
+
+    def _begin(self, first: pl.DataFrame, second: pl.DataFrame) -> None:
+        if self._layout.compression or first.schema != second.schema:  # compressed bytes cannot be read back
+            self._spool(first)
+            self._spool(second)
+            return
+        self._stream = ParquetStream(first.schema, self._output)
+        for frame in (first, second):
+            self._stream.put(frame)
+
+    def _continue(self, typed: pl.DataFrame) -> None:
+        assert self._stream is not None
+        if typed.schema == self._stream.schema:
+            self._stream.put(typed)
+            return
+        self._stream.close()
+        self._stream = None
+        self._folder.mkdir(mode=0o700)
+        self._parts.append(pl.scan_parquet(self._output.take_over(self._folder / "begun.parquet")))
+        self._spool(typed)
+
+    def _spool(self, typed: pl.DataFrame) -> None:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        part = self._folder / f"{len(self._parts):08d}.arrow"
+        typed.write_ipc(part)  # fast: these bytes are read again once, soon
+        self._parts.append(pl.scan_ipc(part))
+
+    def finish(self) -> None:
+        """Write what completes the file."""
+        if self._finished:
+            return
+        self._finished = True
+        with self._translated_errors():
+            self._write_rest()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _write_rest(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        elif self._parts:
+            self._join_parts()
+        else:
+            empty = pl.DataFrame(schema={name: _TYPES.get(name, pl.String) for name in self._layout.mapping})
+            frame = self._held if self._held is not None else _typed(empty, self._layout)
+            buffer = io.BytesIO()
+            frame.write_parquet(buffer, compression="zstd", compression_level=1)
+            self._output.write(buffer.getvalue())
+
+    def _join_parts(self) -> None:
+        """Choose each column's type over all parts, then stream them into one file."""
+        shapes = [part.collect_schema().to_frame() for part in self._parts]
+        schema = pl.concat(shapes, how="vertical_relaxed").schema
+        parts = pl.concat([part.cast(schema) for part in self._parts])
+        parts.sink_parquet(self._output, compression="zstd", compression_level=1)  # type: ignore[call-overload]
+
+    def abandon(self) -> None:
+        """Stop; the file is incomplete."""
+        if self._stream is not None and not self._finished:
+            self._stream.abandon()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _folder_beside(unfinished: Path | bytes) -> Path:
+    """Return a name for the folder of parts; nothing is made until there are some."""
+    in_memory = isinstance(unfinished, bytes)
+    return temporary_name(Path(tempfile.gettempdir(), "release") if in_memory else str(unfinished))
+
+
+def frame_layout(frame: pl.DataFrame, like: Layout | None, keep: Sequence[str]) -> Layout:
+    """Return the layout of a log in memory: that of the Parquet file which would hold it."""
+    layout = Layout.for_output(
+        "log.parquet", like=like, columns=[name for name in frame.columns if name != "row"]
+    )
+    types = _typed(frame.head(1000), layout).schema
+    return replace(
+        layout,
+        compression="",
+        mapping={name: column for name, column in layout.mapping.items() if name in frame.columns},
+        kept=tuple(keep),
+        types={name: type_name(kind) for name, kind in types.items()},
+    )
+
+
+def _typed(frame: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+    """Return the layout's columns with the types that the input had, where the values allow it."""
+    if layout.time_style == times.NATIVE and "time" in frame.columns:
+        moments = frame["time"].cast(times.TIME)
+        frame = frame.drop("time")
+    else:
+        moments = None
+    columns = []
+    for name, column in zip(layout.columns, layout.arrange(frame).get_columns(), strict=True):
+        is_time = moments is not None and layout.mapping.get("time") == name
+        values = moments if is_time and moments is not None else column
+        columns.append(_as_before(values, layout.types.get(name)).alias(name))
+    return pl.DataFrame(columns)
+
+
+def _as_before(column: pl.Series, type_name: str | None) -> pl.Series:
+    if type_name is None:
+        return column
+    wanted = type_named(type_name)
+    if isinstance(wanted, pl.Datetime) and column.dtype == pl.Datetime:
+        return _as_time(column, wanted)
+    if column.dtype == wanted:
+        return column
+    changed = column.cast(wanted, strict=False)
+    lossless = changed.null_count() == column.null_count() and (
+        changed.cast(column.dtype, strict=False).equals(column, null_equal=True)
+    )
+    return changed if lossless else column
+
+
+def _as_time(column: pl.Series, wanted: pl.Datetime) -> pl.Series:
+    """Restore the unit and zone of the input, unless the unit is too coarse for a value."""
+    zone = wanted.time_zone
+    local = column.dt.convert_time_zone(zone) if zone else column.dt.replace_time_zone(None)
+    changed = local.cast(pl.Datetime(wanted.time_unit, zone), strict=False)
+    exact = changed.cast(local.dtype, strict=False).equals(local, null_equal=True)
+    return changed if exact else local

@@ -1,4 +1,4 @@
-"""Times in every form that logs use, as microseconds of UTC and back in the form they came in."""
+"""Parse times of every usual form to microseconds of UTC, and write them in the form they had."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Final
 
 import polars as pl
 
-from querycloak.errors import DataError
-
 TIME: Final = pl.Datetime("us", "UTC")
 PLAIN: Final = "YYYY-MM-DD HH:MM:SS"
 RFC3339: Final = "YYYY-MM-DDTHH:MM:SSZ"
-EXCITE: Final = "yymmddHHMMSS"
 #: Parquet keeps times as such; their type stands in `Layout.types`.
 NATIVE: Final = "datetime"
 
 _CLOCK = r"\d{4}-\d{2}-\d{2}[ T][0-2]\d:[0-5]\d:[0-5]\d"
 _ZONE = r"(?:[Zz]|[+-]\d{2}(?::?\d{2})?)"
 _TEXT = rf"^(?-u){_CLOCK}(?:\.\d{{1,9}})?{_ZONE}?$"
-_EPOCH = r"^(?-u)-?\d{1,17}(?:\.\d+)?$"
+_EPOCH = r"^(?-u)\d{1,17}(?:\.\d+)?$"
 _STYLE = re.compile(rf"({_CLOCK})(?:\.(\d{{1,9}}))?({_ZONE})?", re.ASCII)
 #: (digits at most, unit, microseconds in it, digits of a fraction that count)
 _UNITS: Final = ((11, "s", 1_000_000, 6), (14, "ms", 1_000, 3), (17, "us", 1, 0))
+#: Numbers outside these times (1980 to 2100) are no times: a date such as 20060301 is not a second of 1970.
+_EARLIEST: Final = 315_532_800_000_000
+_LATEST: Final = 4_102_444_800_000_000
 
 
 def parse(texts: pl.Series) -> pl.Series:
-    """Read times from texts; what is no time becomes null. Naive times are UTC."""
+    """Parse times; a text that is no time becomes null. Times without a zone are UTC."""
     column = pl.col(texts.name)
     shape, form = _quick_form(texts)
     quick = pl.when(column.str.contains(shape)).then(column)
@@ -48,16 +48,8 @@ def _quick_form(texts: pl.Series) -> tuple[str, str]:
     return shape, f"%Y-%m-%d{between}%H:%M:%S{end}"
 
 
-def parse_excite(texts: pl.Series) -> pl.Series:
-    """Read `yymmddHHMMSS`; years 70 to 99 are of the twentieth century."""
-    text = pl.when(pl.col(texts.name).str.contains(r"^(?-u)\d{8}[0-5]\d[0-5]\d$")).then(pl.col(texts.name))
-    century = pl.when(text.str.slice(0, 2) >= "70").then(pl.lit("19")).otherwise(pl.lit("20"))
-    times = (century + text).str.to_datetime("%Y%m%d%H%M%S", time_unit="us", strict=False)
-    return texts.to_frame().select(times.dt.replace_time_zone("UTC").alias(texts.name)).to_series()
-
-
 def _fill(times: pl.Series, texts: pl.Series, found: pl.Series) -> pl.Series:
-    """Put the times found for the odd texts where these stand."""
+    """Insert the times found for the unusual texts at their places."""
     places = (times.is_null() & texts.is_not_null()).arg_true()
     return times.clone().scatter(places, found)
 
@@ -75,19 +67,20 @@ def _parse_any(texts: pl.Series) -> pl.Series:
 
 
 def _epoch(text: pl.Expr) -> pl.Expr:
-    """Read seconds, milliseconds or microseconds since 1970, told apart by their size."""
-    number = pl.when(text.str.contains(_EPOCH)).then(text.str.strip_prefix("-"))
+    """Parse seconds, milliseconds or microseconds since 1970; the number of digits decides which."""
+    number = pl.when(text.str.contains(_EPOCH)).then(text)
     digits = number.str.extract(r"^0*(\d+)").str.len_bytes()
     whole = number.str.extract(r"^(\d+)").cast(pl.Int64, strict=False)
     fraction = number.str.extract(r"\.(\d+)").fill_null("").str.pad_end(6, "0")
-    sign = pl.when(text.str.starts_with("-")).then(-1).otherwise(1)
     choices = [
         pl.when(digits <= most).then(
             whole * size + (fraction.str.slice(0, kept).cast(pl.Int64, strict=False).fill_null(0))
         )
         for most, _, size, kept in _UNITS
     ]
-    return (sign * pl.coalesce(choices)).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+    micros = pl.coalesce(choices)
+    plausible = pl.when(micros.is_between(_EARLIEST, _LATEST, closed="left")).then(micros)
+    return plausible.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
 
 
 def _within_calendar(times: pl.Series) -> pl.Series:
@@ -99,7 +92,7 @@ def _within_calendar(times: pl.Series) -> pl.Series:
 
 
 def native(times: pl.Series) -> pl.Series:
-    """Turn a column of dates or datetimes, of any unit and zone, into ours."""
+    """Convert a column of dates or datetimes, of any unit and zone, to `TIME`."""
     if times.dtype == pl.Date:
         times = times.cast(pl.Datetime("us"))
     zone = getattr(times.dtype, "time_zone", None)
@@ -107,21 +100,24 @@ def native(times: pl.Series) -> pl.Series:
     return utc.cast(TIME)
 
 
+def is_style(style: str) -> bool:
+    """Check whether `write` can write a style."""
+    return style.startswith(("YYYY", "epoch "))
+
+
 def style_of(text: str) -> str:
-    """Describe how a readable time is written, for example `YYYY-MM-DDTHH:MM:SS.fff+02:00`."""
+    """Return how a readable time is written, for example `YYYY-MM-DDTHH:MM:SS.fff+02:00`."""
     found = _STYLE.fullmatch(text)
     if found:
         clock = PLAIN.replace(" ", found[1][10])
         fraction = "." + "f" * min(len(found[2]), 6) if found[2] else ""
         return clock + fraction + (found[3] or "").upper()
-    digits = len(text.partition(".")[0].lstrip("-0"))
+    digits = len(text.partition(".")[0].lstrip("0"))
     return "epoch " + next(unit for most, unit, _, _ in _UNITS if digits <= most)
 
 
-def write(times: pl.Series, style: str, first: int = 0) -> pl.Series:
-    """Write times in a style as texts, never less precise than the values; `first` numbers the rows."""
-    if style == EXCITE:
-        return _write_excite(times, first)
+def write(times: pl.Series, style: str) -> pl.Series:
+    """Write times in a style as texts, never less precise than the values."""
     if style.startswith("epoch "):
         return _write_epoch(times, style.removeprefix("epoch "))
     clock, zone = style[:19], style[19:].lstrip(".f")
@@ -150,26 +146,11 @@ def _fraction(parts: pl.Series, width: int, least: int) -> pl.Series:
 
 
 def _write_epoch(times: pl.Series, unit: str) -> pl.Series:
-    """Write numbers; a time whose number would be taken for another unit is written in words."""
-    place = next(i for i, (_, name, _, _) in enumerate(_UNITS) if name == unit)
-    most, _, size, kept = _UNITS[place]
-    least = _UNITS[place - 1][0] if place else 0
+    """Write numbers; a time that would not be read as a number is written as RFC 3339."""
+    size, kept = next((size, kept) for _, name, size, kept in _UNITS if name == unit)
     micros = times.cast(pl.Int64)
-    whole = micros.abs() // size
-    sign = pl.select(pl.when(micros < 0).then(pl.lit("-")).otherwise(pl.lit(""))).to_series()
-    text = sign + whole.cast(pl.String) + _fraction(micros.abs() % size, kept, 0)
-    fits = (whole < 10**most) & ((whole >= 10**least) | (least == 0))
-    if fits.all():
+    text = (micros // size).cast(pl.String) + _fraction(micros % size, kept, 0)
+    plausible = micros.is_between(_EARLIEST, _LATEST, closed="left")
+    if plausible.all():
         return text
-    return pl.select(pl.when(fits).then(text).otherwise(write(times, RFC3339))).to_series()
-
-
-def _write_excite(times: pl.Series, first: int) -> pl.Series:
-    wrong = (times.dt.microsecond() != 0) | ~times.dt.year().is_between(1970, 2069)
-    if wrong.any():
-        row = first + int(wrong.fill_null(False).arg_true()[0])
-        raise DataError(
-            f"output row {row}: the format excite cannot hold the column `time` of this row",
-            hint="it has no fractions of seconds, and years from 1970 to 2069 only; choose another format",
-        )
-    return times.dt.to_string("%y%m%d%H%M%S")
+    return pl.select(pl.when(plausible).then(text).otherwise(write(times, RFC3339))).to_series()

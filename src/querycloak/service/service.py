@@ -16,28 +16,30 @@ import polars as pl
 from querycloak.engines.local import warm_up
 from querycloak.errors import Busy, NotFound, QueryCloakError, Unavailable, UsageError
 from querycloak.keys import Secret, derive
-from querycloak.service import entries, state
+from querycloak.service import entries, kafka_client, state
 from querycloak.service.ingest.group_commit import GroupCommitter, PendingRequest
 from querycloak.service.ingest.idempotency import IdempotencyKeys
 from querycloak.service.ingest.parse import ParsedBody
 from querycloak.service.ingest.pseudonyms import Pseudonyms
-from querycloak.service.kafka.address import parse as kafka_address
-from querycloak.service.kafka.feeder import KafkaFeeder
-from querycloak.service.kafka.outlet import KafkaOutlet
-from querycloak.service.keeping import Keeper
 from querycloak.service.monitor.monitor import Monitor
 from querycloak.service.settings import ServiceSettings, Setup
-from querycloak.service.sinks.file import FileSink
-from querycloak.service.sinks.profiles import open_store
-from querycloak.service.sinks.released import ReleasedLog
-from querycloak.service.sources.feeding import Feeder
+from querycloak.service.sinks.database import Database
+from querycloak.service.sinks.file_sink import FileSink
+from querycloak.service.sinks.kafka_sink import KafkaSink
+from querycloak.service.sinks.profiles import ProfileCounter, open_store
+from querycloak.service.sinks.released_log import ReleasedLog
+from querycloak.service.sinks.sink import Sink, check_sinks
+from querycloak.service.sources.file_lines import FileTailSource
+from querycloak.service.sources.kafka import KafkaSource
+from querycloak.service.sources.source import Source
 from querycloak.service.state import Health, ServiceState
 from querycloak.service.stream.classify import QueryClassifier
 from querycloak.service.stream.observer import StreamObserver
 from querycloak.service.stream.stream import Stream
-from querycloak.service.stream.worker import Sink, Worker
-from querycloak.service.tally import Tally
-from querycloak.service.wal import Cipher, Journal, Snapshots
+from querycloak.service.stream.worker import Worker
+from querycloak.service.wal.cipher import Cipher
+from querycloak.service.wal.snapshots import Snapshots, StreamSnapshots
+from querycloak.service.wal.wal import WriteAheadLog
 
 #: Seconds between checks for periodic work, and between checks for records that are due.
 _PERIOD: Final = 0.25
@@ -59,13 +61,8 @@ class Service:
         self.folder: Path = self.settings.folder
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         cipher = Cipher.from_file(Path(self.settings.state_key)) if self.settings.state_key else None
-        self.wal = Journal(self.folder / "journal", cipher)
+        self.wal = WriteAheadLog(self.folder / "journal", cipher)
         self._snapshots = Snapshots(self.folder / "snapshots", cipher)
-        self.released = ReleasedLog(
-            self.folder / "released",
-            keep_bytes=self.settings.keep_bytes,
-            keep_seconds=self.settings.keep_seconds,
-        )
         #: Notified by the stream and the worker, in the worker's thread.
         self.observers: list[StreamObserver] = []
         self._ending = threading.Event()
@@ -78,23 +75,26 @@ class Service:
     def open(self) -> None:
         """Recover the exact state in which the service stopped or crashed."""
         self.wal.open()
-        self.released.open()
+        self._database = Database(self.folder / "service.sqlite")
+        self.released = ReleasedLog(self._database, self.settings.keep_bytes, self.settings.keep_seconds)
         secret = self._secret()
         warm_up(self.setup.stages)
-        self._keys = IdempotencyKeys(secret, self.settings.retry_seconds)
+        self._key_database = Database(self._database.path)  # its reads do not wait for readers of lines
+        self._keys = IdempotencyKeys(self._key_database, secret, self.settings.retry_seconds)
         self.join_key = derive(secret, "query ids")
         stream = self._stream(secret)
-        self._keeper = Keeper(self._snapshots, self.setup, secret)
-        position, keys = self._keeper.restore(stream, self.wal.position)
-        self._keys.add(keys)
+        self._stream_snapshots = StreamSnapshots(self._snapshots, self.setup, secret)
+        position = self._stream_snapshots.restore(stream, self.wal.last_number)
         self._saved, self._restored_lines = position, stream.released
         self.monitor = Monitor(
             self.folder, self.released, self.state, certificate_seconds=self.settings.certificate_seconds
         )
         self.monitor.observe(stream)
-        self._profiles = Tally(open_store(self._profiles_url()))
-        self.worker = Worker(stream, self._sinks(), self._profiles, position=position)
+        self._profiles = ProfileCounter(open_store(self.settings.profiles, database=self._database))
+        sinks = self._sinks()
+        self.worker = Worker(stream, sinks, self._profiles, position=position)
         self._replay(position)
+        check_sinks(stream.released, sinks)
         self._committer = GroupCommitter(
             self.wal,
             Pseudonyms(secret, stream.epoch),
@@ -122,10 +122,6 @@ class Service:
         click_wait = self.settings.click_seconds * 1_000_000
         return Stream(self.setup.stages, secret, classifier, click_wait, self.observers)
 
-    def _profiles_url(self) -> str:
-        url = self.settings.profiles
-        return f"sqlite:///{self.folder / 'profiles.sqlite'}" if url == "sqlite" else url
-
     def _sinks(self) -> list[Sink]:
         """Open the sinks: always the released log, and a file or topic beside it.
 
@@ -139,27 +135,25 @@ class Service:
             sink.open()
             return [self.released, sink]
         if kind == "kafka":
-            topic = KafkaOutlet(kafka_address(self.settings.sink), self.folder, after=self._restored_lines)
+            topic = KafkaSink(kafka_client.parse(self.settings.sink), self.folder, after=self._restored_lines)
             topic.open()
             return [self.released, topic]
         raise UsageError("unknown sink", hint="`http-pull`, `file:PATH` or `kafka://HOST:PORT/TOPIC`")
 
-    def _make_source(self) -> Feeder | KafkaFeeder | None:
+    def _make_source(self) -> Source | None:
         """Return the reader of the source; None for HTTP, whose clients send records themselves."""
         kind, _, place = self.settings.source.partition(":")
         if kind == "http":
             return None
         if kind == "file-tail":
-            return Feeder(Path(place), self.worker.stream.read, self._submit_read)
+            return FileTailSource(Path(place))
         if kind == "kafka":
-            return KafkaFeeder(
-                kafka_address(self.settings.source), self.worker.stream.read, self._submit_read
-            )
+            return KafkaSource(kafka_client.parse(self.settings.source))
         raise UsageError("unknown source", hint="`http`, `file-tail:PATH` or `kafka://HOST:PORT/TOPIC`")
 
     def _replay(self, position: int) -> None:
         """Apply the entries after the snapshot; sinks skip lines that they have."""
-        for group in _batched(self.wal.read(position), _REPLAYED):
+        for group in _batched(self.wal.read_after(position), _REPLAYED):
             steps = [(number, entries.decode(data)) for number, data in group]
             for _, entry in steps:
                 self._keys.add(entry.keys)
@@ -175,7 +169,7 @@ class Service:
         self._timer = threading.Thread(target=self._run_timer, name="querycloak-timer", daemon=True)
         self._timer.start()
         if self._source is not None:
-            self._source.start()
+            self._source.start(self._submit_read, self.worker.stream.read)
         self._running = True
 
     def begin_stop(self) -> None:
@@ -215,6 +209,8 @@ class Service:
         """Close all files and connections."""
         self._profiles.store.close()
         self.worker.close()
+        self._key_database.close()
+        self._database.close()
         self.wal.close()
 
     @property
@@ -277,13 +273,13 @@ class Service:
             state.NOT_RUNNING: "" if self._running else "the service is starting or stopping",
             state.WAL: self._committer.trouble,
             state.SINK: self.worker.trouble,
-            state.SOURCE: self._source.trouble if self._source is not None else "",
+            state.SOURCE: self._source.health() if self._source is not None else "",
         }
         return Health({code: text for code, text in reasons.items() if text})
 
     def profile(self, label: str) -> dict[str, int]:
         """Return a label's counts by category, as of the last write."""
-        found = self._profiles.store.of(label)
+        found = self._profiles.store.counts_of(label)
         if found is None:
             raise NotFound("nothing was released under this label")
         return found
@@ -310,7 +306,7 @@ class Service:
 
     def checkpoint(self) -> None:
         """Write a snapshot and delete all segments of the write-ahead log before it."""
-        self._result(self._committer.call(self.wal.cut))
+        self._result(self._committer.call(self.wal.start_new_segment))
         self._result(self._result(self.worker.run_on_worker(self._checkpoint)))
 
     def _result(self, future: Future[T]) -> T:
@@ -354,7 +350,7 @@ class Service:
     def _snapshot_or_expire(self) -> None:
         """Write a snapshot if an entry was applied since the last; else only delete old released lines."""
         if self.worker.counts_now()[0].position > self._saved:
-            self._committer.call(self.wal.cut)
+            self._committer.call(self.wal.start_new_segment)
             self._in_background(self._checkpoint)
         else:
             self._in_background(partial(self.released.forget, time.time()))
@@ -363,17 +359,17 @@ class Service:
         self.worker.run_on_worker(work).add_done_callback(_log_failure)
 
     def _checkpoint(self) -> Future[None]:
-        """Sync the sinks, write a snapshot, truncate the write-ahead log. Runs in the worker's thread.
+        """Sync keys and sinks, write a snapshot, truncate the write-ahead log. Runs in the worker's thread.
 
         The log starts a new segment before, so that all segments with entries of the snapshot can be deleted.
         """
+        self._committer.call(lambda: self._keys.flush(time.time_ns() // 1000)).result()
         self.worker.sync()
         position = self.worker.counts_now()[0].position
-        keys = self._committer.call(self._keys.items).result()  # only that thread may use them
-        self._keeper.save(position, self.worker.stream, keys)
+        self._stream_snapshots.save(position, self.worker.stream)
         self._saved, self._saved_at = position, time.time()
         self.released.forget(time.time())
-        return self._committer.call(lambda: self.wal.forget(position))
+        return self._committer.call(lambda: self.wal.truncate(position))
 
 
 def _kind(address: str) -> str:

@@ -45,24 +45,22 @@ class ServiceSettings(declared.Settings):
     """Settings of `querycloak serve`."""
 
     host: str = setting("127.0.0.1", kind=str, help="address to listen on; without tokens, loopback only")
-    port: int = setting(
-        8484, kind=int, at_least=0, at_most=65535, help="port to listen on; 0: any that is free"
-    )
+    port: int = setting(8484, kind=int, at_least=0, at_most=65535, help="port to listen on; 0: any free one")
     state: str = setting(
-        "", kind=str, help="folder of journal, snapshots, released lines; default: in your home"
+        "", kind=str, help="folder of write-ahead log, snapshots, released lines; default: in your home"
     )
     source: str = setting("http", kind=str, help="`http`, `kafka://HOST:PORT/TOPIC` or `file-tail:PATH`")
     sink: str = setting("http-pull", kind=str, help="`http-pull`, `kafka://HOST:PORT/TOPIC` or `file:PATH`")
     profiles: str = setting("sqlite", kind=str, help="`sqlite`, `sqlite:///PATH`, `postgresql://…` or `none`")
-    classify: bool = setting(True, kind=bool, help="give records a category that come without one")
-    taxonomy: str = setting("", kind=str, help="another taxonomy than the built-in one")
-    tokens: str = setting("", kind=str, help="file of hashed tokens with their roles")
+    classify: bool = setting(True, kind=bool, help="classify records without a category")
+    taxonomy: str = setting("", kind=str, help="taxonomy in place of the built-in one")
+    tokens: str = setting("", kind=str, help="token file: names, roles, hashes")
     tls_certificate: str = setting(
         "", kind=str, help="certificate file, PEM; with `tls_key`, the service speaks TLS"
     )
     tls_key: str = setting("", kind=str, help="private key file, PEM")
     state_key: str = setting(
-        "", kind=str, help="file with the key that journal and snapshots are encrypted with"
+        "", kind=str, help="file with the key that encrypts write-ahead log and snapshots"
     )
     secret_file: str = setting(
         "",
@@ -70,35 +68,43 @@ class ServiceSettings(declared.Settings):
         help="file with the secret of draws and pseudonyms; default: one in the state folder",
     )
     body_bytes: int = setting(16 << 20, kind=int, at_least=1024, help="largest body, after decompression")
-    body_seconds: float = setting(30, kind=float, at_least=0.1, help="how long a body may take to arrive")
+    body_seconds: float = setting(30, kind=float, at_least=0.1, help="time for a body to arrive, in seconds")
     head_seconds: float = setting(
-        10, kind=float, at_least=0.1, help="how long the lines before a body may take to arrive"
+        10, kind=float, at_least=0.1, help="time for a request's head to arrive, in seconds"
     )
-    connections: int = setting(1000, kind=int, at_least=1, help="connections that may be open at once")
-    rate: float = setting(0, kind=float, at_least=0, help="records a second that each token may send; 0: any")
+    connections: int = setting(1000, kind=int, at_least=1, help="open connections, at most")
+    rate: float = setting(0, kind=float, at_least=0, help="records a second per token; 0: no limit")
     backlog: int = setting(
         2_000_000,
         kind=int,
         at_least=1,
-        help="durable records that may wait to be applied before more get 429",
+        help="records on disk and not applied, at most; then 429",
     )
     retry_seconds: int = setting(
-        86_400, kind=int, at_least=1, help="how long an Idempotency-Key is remembered"
+        86_400, kind=int, at_least=1, help="how long an Idempotency-Key is stored, in seconds"
     )
     click_seconds: int = setting(
-        60, kind=int, at_least=0, help="how long a search from OpenSearch UBI waits for its clicks"
+        60, kind=int, at_least=0, help="how long a UBI search is held for its clicks, in seconds"
     )
     hold_seconds: int = setting(
-        0, kind=int, at_least=0, help="how long a record may wait before it is dropped; 0: for ever"
+        0, kind=int, at_least=0, help="how long a record may be held, in seconds; 0: no limit"
     )
-    keep_bytes: int = setting(4 << 30, kind=int, at_least=1 << 20, help="released lines to keep, in bytes")
-    keep_seconds: int = setting(7 * 86_400, kind=int, at_least=1, help="how long released lines are kept")
+    keep_bytes: int = setting(
+        4 << 30, kind=int, at_least=1 << 20, help="size of released lines that are kept, in bytes"
+    )
+    keep_seconds: int = setting(
+        7 * 86_400, kind=int, at_least=1, help="how long released lines are kept, in seconds"
+    )
     rotate_bytes: int = setting(
         256 << 20, kind=int, at_least=1024, help="size at which a file sink is rotated"
     )
-    snapshot_seconds: float = setting(60, kind=float, at_least=0.05, help="time between snapshots, at least")
-    certificate_seconds: int = setting(3600, kind=int, at_least=1, help="time that a certificate covers")
-    wait_seconds: int = setting(60, kind=int, at_least=0, help="longest wait of a long poll")
+    snapshot_seconds: float = setting(
+        60, kind=float, at_least=0.05, help="least time between snapshots, in seconds"
+    )
+    certificate_seconds: int = setting(
+        3600, kind=int, at_least=1, help="time that a certificate covers, in seconds"
+    )
+    wait_seconds: int = setting(60, kind=int, at_least=0, help="longest wait of a long poll, in seconds")
 
     @property
     def folder(self) -> Path:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from querycloak.errors import DataError, UsageError
-from querycloak.formats import reasons
-from querycloak.formats.columns import check_options, plan
-from querycloak.formats.table import Options
+from querycloak.formats import ReadOptions, validation
+from querycloak.formats.columns import check_options, map_columns
 from querycloak.log import CANONICAL
 
 if TYPE_CHECKING:
@@ -30,9 +29,9 @@ def canonical(log: DataFrame, mapping: Mapping[str, str], keep: Sequence[str]) -
     from pyspark.sql import functions as F
 
     names = [name for name in log.columns if name != "row"]
-    options = Options(mapping=mapping, keep=keep)
+    options = ReadOptions(mapping=mapping, keep=keep, where=_WHERE)
     check_options(options)
-    places = plan(names, options, _WHERE).sources
+    places = map_columns(names, options).sources
     check_names(places, [names[place] for place in places.values()], names)
     _check_own([name for name in places if name not in CANONICAL], log.isStreaming)
     kinds = dict(log.dtypes)
@@ -161,16 +160,18 @@ def _fault(known: Mapping[str, _Column], values: Mapping[str, Column], nothing: 
 
     given = {name: one.given.cast("string") for name, one in known.items() if one.is_text()}
     texts = [values[name] for name in given]
-    tests: list[tuple[str, Column]] = [(reasons.NOT_UTF8, ~F.is_valid_utf8(text)) for text in given.values()]
-    tests += [(reasons.NUL_BYTE, text.contains("\0")) for text in texts]
-    tests.append((reasons.QUERY_TOO_LONG, F.octet_length(values["query"]) > reasons.QUERY_LIMIT))
-    tests += [(reasons.FIELD_TOO_LONG, F.octet_length(text) > reasons.FIELD_LIMIT) for text in texts]
-    tests += [(reasons.NO_USER, values["user"].isNull()), (reasons.NO_QUERY, values["query"].isNull())]
+    tests: list[tuple[str, Column]] = [
+        (validation.NOT_UTF8, ~F.is_valid_utf8(text)) for text in given.values()
+    ]
+    tests += [(validation.NUL_BYTE, text.contains("\0")) for text in texts]
+    tests.append((validation.QUERY_TOO_LONG, F.octet_length(values["query"]) > validation.QUERY_LIMIT))
+    tests += [(validation.FIELD_TOO_LONG, F.octet_length(text) > validation.FIELD_LIMIT) for text in texts]
+    tests += [(validation.NO_USER, values["user"].isNull()), (validation.NO_QUERY, values["query"].isNull())]
     if "time" in values:
-        tests.append((reasons.NO_TIME, values["time"].isNull()))
+        tests.append((validation.NO_TIME, values["time"].isNull()))
     if "rank" in values:
         filled = known["rank"].given.isNotNull() & (known["rank"].given.cast("string") != "")
-        tests.append((reasons.UNREADABLE_RANK, values["rank"].isNull() & filled))
+        tests.append((validation.UNREADABLE_RANK, values["rank"].isNull() & filled))
     for reason, test in reversed(tests):
         nothing = F.when(test, F.lit(reason)).otherwise(nothing)
     return nothing

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from querycloak import keys
-from querycloak.engines.pipeline import Stage, parse_stages
+from querycloak.engines.pipeline import check_live, parse_stages
 from querycloak.engines.source import check_columns
 from querycloak.errors import DataError, UsageError
 from querycloak.settings import as_text
@@ -80,7 +80,7 @@ def plan_of(
         raise UsageError(f"`lanes` must be at least 1; got {lanes}")
     key = _key(seed, secret_file, source)
     plan = Plan(tuple(stages), key, dataframe.of_log(columns), rows=0, parts=lanes)
-    _check_live(plan)
+    _check_stream(plan)
     return plan
 
 
@@ -118,31 +118,16 @@ def _check_store(records: DataFrame) -> None:
         )
 
 
-def _check_live(plan: Plan) -> None:
-    """Refuse methods that cannot be split, that wait for an end, or whose order is wrong."""
-    for stage in plan.stages:
-        _check_stage(stage)
+def _check_stream(plan: Plan) -> None:
+    """Refuse methods that need an end, cannot be split, or whose order is wrong."""
+    check_live(plan.stages)
+    if noisy := [stage.method for stage in plan.stages if stage.traits.system_noise]:
+        raise UsageError(
+            f"`{noisy[0]}` draws new noise at each attempt, and Spark may need several",
+            hint="use it with `querycloak protect` on a file",
+        )
     check_distributable(plan.stages, plan.key)
     plan.whole().check_ready()
-
-
-def _check_stage(stage: Stage) -> None:
-    own = stage.traits
-    if own.needs_whole_log or own.is_table or own.creates_rows:
-        raise UsageError(
-            f"`{stage.method}` needs the whole log, and a stream never ends",
-            hint="use it on the nightly file, with `querycloak protect`",
-        )
-    if own.system_noise:
-        raise UsageError(
-            f"`{stage.method}` draws new noise at each attempt, and Spark may need several",
-            hint="use it on the nightly file, with `querycloak protect`",
-        )
-    if own.budget is not None and own.budget.when_spent == "refuse":
-        raise UsageError(
-            f"`{stage.method}` would stop the stream when a user's budget is spent",
-            hint="use `overspent=drop`",
-        )
 
 
 def _stream(log: DataFrame, plan: Plan, ids: bool) -> DataFrame:

@@ -182,7 +182,9 @@ def write_log(
 
 
 def _layout(output: str, columns: list[str], categories: bool) -> formats.Layout:
-    chosen = formats.layout_for(output, columns=columns)
-    if chosen.format == "tsv" and not categories:
-        return formats.default_layout("aol", columns, chosen.compression)
-    return chosen
+    chosen = formats.Layout.for_output(output, columns=columns)
+    if categories:
+        return chosen
+    return formats.Layout.for_output(
+        output, like=formats.Layout.default("aol")
+    )  # AOL's look if the name fits

@@ -33,8 +33,8 @@ PIECE = 20_000  # queries that are classified at once, each piece in a thread
 _PLACES = (HEAD, TAIL, OTHER, LONGER)
 
 #: Confidence by the model's probability: the share of right answers on the development half of the labelled
-#: set and on phrases that were hidden from the classifier, rounded. `benchmarks/classify.py --reliability`
-#: checks it.
+#: set and on phrases that were hidden from the classifier, rounded. `python -m benchmarks
+#: classify-reliability` checks it.
 _MODEL = np.array([0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 1.0])
 _RIGHT = np.array([0.10, 0.24, 0.30, 0.38, 0.45, 0.50, 0.55, 0.66, 0.72, 0.85, 0.95])
 

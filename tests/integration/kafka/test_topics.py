@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import time
 from collections import Counter
@@ -14,11 +13,12 @@ import polars as pl
 import pytest
 
 from querycloak.errors import DataError, Refused, Unavailable
-from querycloak.service.kafka import address
-from querycloak.service.kafka.outlet import KafkaOutlet
+from querycloak.service import kafka_client
 from querycloak.service.service import Service
 from querycloak.service.settings import setup
-from querycloak.service.sinks.released import ReleasedLog
+from querycloak.service.sinks.database import Database
+from querycloak.service.sinks.kafka_sink import KafkaSink
+from querycloak.service.sinks.released_log import ReleasedLog
 from tests.support.crash_test import crash
 from tests.support.kafka_topics import BEGIN, Sent, Topics, record_lines, spread
 from tests.support.logs import made_up
@@ -26,8 +26,6 @@ from tests.support.servers.process import wait_until
 from tests.support.service_process import LiveService
 
 pytestmark = [pytest.mark.kafka, pytest.mark.service, pytest.mark.timeout(1800)]
-#: `QUERYCLOAK_KILLS=200` for the full trial.
-KILLS = int(os.environ.get("QUERYCLOAK_KILLS", "6"))
 COHORT = ("-m", "cohort", "-s", "k=3")
 CALM = ("--seed", "1", "-o", "classify=false", "-o", "snapshot_seconds=0.3")
 PARTITIONS = 3
@@ -91,28 +89,36 @@ class TopicToTopic:
 
 @pytest.fixture
 def pair(topics, tmp_path) -> Iterator[TopicToTopic]:
-    made = TopicToTopic(topics, tmp_path, users=30 + 10 * KILLS)
+    made = TopicToTopic(topics, tmp_path, users=60)
     yield made
     made.service.kill()
 
 
-def test_kills_and_a_crash_of_the_broker_lose_nothing(pair, kafka, topics):
-    draw = random.Random(4)
-    share = len(pair.sent) // (KILLS + 2) + 1
-    pair.service.start()
-    for round_ in range(KILLS):
-        topics.write(pair.source, pair.sent[round_ * share : (round_ + 1) * share])
-        time.sleep(draw.random() * 0.6)
-        pair.service.kill()
-        pair.service.start()
-    topics.write(pair.source, pair.sent[KILLS * share : (KILLS + 1) * share])
-    time.sleep(draw.random() * 0.3)
-    kafka.restart(hard=True)
-    topics.write(pair.source, pair.sent[(KILLS + 1) * share :])
-    print(json.dumps(pair.check(KILLS)))
-    assert pair.service.stop() == 0
-    pair.service.start()  # nothing is to be done again
-    pair.check(KILLS)
+TRIALS = [pytest.param(3, 1, id="3 kills"), pytest.param(50, 5, marks=pytest.mark.nightly, id="50 kills")]
+
+
+@pytest.mark.parametrize(("kills", "crashes"), TRIALS)
+def test_kills_and_crashes_of_the_broker_lose_and_double_nothing(topics, tmp_path, kafka, kills, crashes):
+    pair, draw = TopicToTopic(topics, tmp_path, users=30 + 10 * kills), random.Random(4)
+    share = len(pair.sent) // (kills + crashes + 1) + 1
+    shares = [pair.sent[start : start + share] for start in range(0, len(pair.sent), share)]
+    rounds = ["kill"] * kills + ["crash"] * crashes
+    draw.shuffle(rounds)
+    with pair.service as service:
+        for some, what in zip(shares, rounds, strict=False):
+            topics.write(pair.source, some)
+            time.sleep(draw.random() * 0.6)
+            if what == "crash":
+                kafka.restart(hard=True)
+            else:
+                service.kill()
+                service.start()
+        for some in shares[len(rounds) :]:
+            topics.write(pair.source, some)
+        print(json.dumps(pair.check(kills) | {"crashes": crashes}))
+        assert service.stop() == 0
+        service.start()  # nothing is to be done again
+        pair.check(kills)
 
 
 @pytest.mark.postgres
@@ -177,7 +183,7 @@ def test_messages_that_are_no_records_are_counted_and_left_out(topics, tmp_path)
     with in_process(topics, tmp_path, source, sink) as service:
         wait_until(lambda: service.status()["accepted"] >= len(good), "all is read", 120)
         assert service.status()["accepted"] == len(good)
-        assert dict(service._fed.reasons) == {
+        assert dict(service._source.skipped) == {
             "not JSON": 3,
             "not UTF-8": 1,
             "no user": 1,
@@ -210,33 +216,33 @@ def shut_out(kafka, name: str) -> None:
     rival.init_transactions(30)
 
 
-def test_an_outlet_knows_its_last_line_again(topics, tmp_path, kafka):
+def test_a_sink_knows_its_last_line_again(topics, tmp_path, kafka):
     def numbered(first: int, count: int) -> tuple[int, bytes, int]:
         return first, b"".join(b'{"offset":%d,"user":"x"}\n' % n for n in range(first, first + count)), count
 
-    def opened(folder: str, after: int = 0) -> KafkaOutlet:
+    def opened(folder: str, after: int = 0) -> KafkaSink:
         (tmp_path / folder).mkdir(exist_ok=True)
-        made = KafkaOutlet(address.parse(topics.url(topic)), tmp_path / folder, after)
+        made = KafkaSink(kafka_client.parse(topics.url(topic)), tmp_path / folder, after)
         made.open()
         return made
 
     topic = topics.make(1)
-    outlet = opened("one", after=10)  # a sink that was added to a service that runs
-    outlet.append(*numbered(8, 5))
-    outlet.append(*numbered(11, 4))
+    sink = opened("one", after=10)  # a sink that was added to a service that runs
+    sink.append(*numbered(8, 5))
+    sink.append(*numbered(11, 4))
     with pytest.raises(DataError, match="ends with line 14"):
-        outlet.append(*numbered(16, 1))
-    outlet.close()
-    outlet = opened("one")
-    assert outlet.last == 14
+        sink.append(*numbered(16, 1))
+    sink.close()
+    sink = opened("one")
+    assert sink.last == 14
     shut_out(kafka, f"querycloak-sink-{(tmp_path / 'one' / 'kafka-name').read_text()}")
     with pytest.raises(Unavailable):
-        outlet.append(*numbered(15, 2))
-    outlet.append(*numbered(15, 2))
+        sink.append(*numbered(15, 2))
+    sink.append(*numbered(15, 2))
     shut_out(kafka, f"querycloak-sink-{(tmp_path / 'one' / 'kafka-name').read_text()}")
     with pytest.raises(Refused, match="another service uses the same name"):
-        outlet.append(*numbered(17, 1))
-    outlet.close()
+        sink.append(*numbered(17, 1))
+    sink.close()
     assert [json.loads(line)["offset"] for line in topics.read(topic, 1)[0]] == list(range(11, 17))
     copied = tmp_path / "two"  # a folder that wrote here before, and whose last line Kafka does not know
     copied.mkdir()
@@ -334,7 +340,7 @@ def holding(folder: Path, text: bytes) -> list[Path]:
 def test_http_in_and_kafka_out_while_service_and_broker_are_killed(topics, tmp_path, kafka):
     sink = topics.make(1)
     lines = [line + b"\n" for line in log(60)]
-    few = max(2, KILLS // 2)
+    few = 2
 
     def now_and_then(done: int) -> None:
         if done == 1:
@@ -351,8 +357,7 @@ def test_http_in_and_kafka_out_while_service_and_broker_are_killed(topics, tmp_p
         progress=now_and_then,
     )
     assert (found.lost, found.doubled, found.same_bytes) == (0, 0, True)
-    released = ReleasedLog(tmp_path / "wild" / "released")
-    released.open()
+    released = ReleasedLog(Database(tmp_path / "wild" / "service.sqlite"))
     assert topics.read(sink, 1)[0] == released.read(0, 10**9).split(b"\n")[:-1]
     print(json.dumps(found.as_dict()))
 
@@ -360,7 +365,7 @@ def test_http_in_and_kafka_out_while_service_and_broker_are_killed(topics, tmp_p
 def test_kafka_in_and_http_out_while_the_service_is_killed(topics, tmp_path):
     source = topics.make(1)
     sent = [Sent(0, BEGIN + n, value) for n, value in enumerate([*log(60), b"not a record"])]
-    draw, few = random.Random(6), max(2, KILLS // 2)
+    draw, few = random.Random(6), 2
     share = len(sent) // few + 1
     wild = LiveService(
         tmp_path / "wild", *COHORT, *CALM, "--source", topics.url(source, group=f"{source}-wild")

@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak.errors import DataError, ParameterError, StoreUnavailable
-from querycloak.service.sinks.profiles import open_store, postgres
+from querycloak.service.sinks import profiles_postgres as postgres
+from querycloak.service.sinks.profiles import open_store
 from tests.support.servers.postgres import LocalPostgres
-from tests.unit.service.profile_store import changes, follow, made_up, model_of
+from tests.unit.service.sinks.profile_store import changes, follow, made_up, model_of
 
 NAMES = tuple(f"p{number}" for number in range(40))
 
@@ -116,7 +117,7 @@ def test_a_server_that_stays_away_is_told_and_the_same_call_works_later(server, 
     store.add(1, made_up(1))
     server.stop()
     try:
-        for call in (lambda: store.add(2, made_up(2)), lambda: store.of("p1"), store.totals):
+        for call in (lambda: store.add(2, made_up(2)), lambda: store.counts_of("p1"), store.totals):
             with pytest.raises(StoreUnavailable, match=r"was not available for 0\.3 seconds") as caught:
                 call()
             assert password_of(server.url) not in str(caught.value)
@@ -170,7 +171,7 @@ def test_counts_that_overlap_with_what_another_counted_are_refused(server, strea
     one.add(10, [("p1", "Arts", 10)])
     with pytest.raises(DataError, match="up to line 10 already, not 0"):
         other.add(15, [("p1", "Arts", 15)])
-    assert other.of("p1") == {"Arts": 10}
+    assert other.counts_of("p1") == {"Arts": 10}
     one.close()
     other.close()
 
@@ -181,7 +182,7 @@ def test_an_add_that_fails_in_the_middle_leaves_nothing(server, stream):
     with pytest.raises(DataError, match="error 22003") as caught:
         store.add(2, [("p0", "Arts", 3), ("p1", "Arts", 2**62)])
     assert "p1" not in str(caught.value)
-    assert (store.last, store.of("p0"), store.of("p1")) == (1, None, {"Arts": 2**62})
+    assert (store.last, store.counts_of("p0"), store.counts_of("p1")) == (1, None, {"Arts": 2**62})
     store.close()
 
 

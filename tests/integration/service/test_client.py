@@ -14,16 +14,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from querycloak import errors
+from querycloak.client import Client
+from querycloak.service.web.auth import add_token
 from tests.support import logs
-
-pytestmark = pytest.mark.service
-pytest.importorskip("fastapi")
-
-from querycloak import errors  # noqa: E402
-from querycloak.client import Client  # noqa: E402
-from querycloak.service.web.auth import add_token  # noqa: E402
-from tests.support.ports import free_ports  # noqa: E402
-from tests.support.service_process import LiveService  # noqa: E402
+from tests.support.ports import free_ports
+from tests.support.service_process import LiveService
 
 FLAGS = ("--seed", "1", "-s", "k=3", "-o", "classify=no")
 

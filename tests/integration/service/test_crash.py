@@ -10,7 +10,7 @@ import pytest
 from tests.support.crash_test import crash
 from tests.support.logs import made_up
 
-pytestmark = [pytest.mark.service, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.timeout(900)]
 #: `QUERYCLOAK_KILLS=200` for the full trial.
 KILLS = int(os.environ.get("QUERYCLOAK_KILLS", "8"))
 

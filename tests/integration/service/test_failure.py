@@ -5,13 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.support.service_process import LiveService
 from tests.unit.service.running import SECRET_QUERY, SECRET_USER, made_up
-
-pytestmark = pytest.mark.service
-httpx = pytest.importorskip("httpx")
 
 
 def test_a_dead_worker_ends_the_process(tmp_path: Path) -> None:

@@ -12,10 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-pytestmark = pytest.mark.service
-pytest.importorskip("fastapi")
-
-from tests.support.service_process import LiveService  # noqa: E402
+from tests.support.service_process import LiveService
 
 #: In everything that is sent; in nothing that is logged.
 PLANTED = "zqplantedzq"

@@ -19,14 +19,11 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.service
-pytest.importorskip("fastapi")
-
-from querycloak import errors  # noqa: E402
-from querycloak.cli.serve import command  # noqa: E402
-from querycloak.client import Client  # noqa: E402
-from querycloak.service.web.auth import add_token  # noqa: E402
-from tests.support.service_process import LiveService  # noqa: E402
+from querycloak import errors
+from querycloak.cli.serve import command
+from querycloak.client import Client
+from querycloak.service.web.auth import add_token
+from tests.support.service_process import LiveService
 
 FLAGS = ("--seed", "1", "-s", "k=3")
 ONE = [{"user": "a", "query": "b"}]
@@ -88,6 +85,15 @@ def hello(live: LiveService, context: ssl.SSLContext) -> tuple[str | None, int]:
         return secure.version(), x509.load_der_x509_certificate(shown).serial_number
 
 
+def health_check(live: LiveService) -> int:
+    """Run the container's health check; return its status."""
+    text = (Path(__file__).parents[3] / "deploy" / "Containerfile").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("HEALTHCHECK")]
+    command = json.loads(line[line.index("[") :])
+    code = command[-1].replace("8484", live.address.rpartition(":")[2])
+    return subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode
+
+
 def test_tls_with_a_certificate_that_is_renewed(tmp_path: Path) -> None:
     trusted = certificate(tmp_path, 1)
     files = {"tls_certificate": tmp_path / "tls.pem", "tls_key": tmp_path / "tls.key"}
@@ -99,6 +105,7 @@ def test_tls_with_a_certificate_that_is_renewed(tmp_path: Path) -> None:
         with Client(live.address, patience=0) as wary, pytest.raises(errors.UsageError, match="not trusted"):
             wary.status()
         assert hello(live, trusted) == ("TLSv1.3", 1)
+        assert health_check(live) == 0
         trusted.maximum_version = ssl.TLSVersion.TLSv1_2
         assert hello(live, trusted) == ("TLSv1.2", 1)
         _old_versions_are_refused(live, tmp_path)
@@ -111,7 +118,7 @@ def test_tls_with_a_certificate_that_is_renewed(tmp_path: Path) -> None:
         (tmp_path / "tls.key").write_text("broken")
         fault, last = hang_up(live, 2)
         assert (fault["event"], fault["code"], last["event"]) == ("not reloaded", "usage", "reloaded")
-        assert "they are not PEM, or no pair" in fault["trouble"]
+        assert "they are not PEM, or not a pair" in fault["trouble"]
         assert hello(live, renewed) == ("TLSv1.3", 2)
 
 
@@ -207,4 +214,4 @@ def test_without_tokens_other_addresses_are_refused(tmp_path: Path, host: str) -
     words = [sys.executable, "-m", "querycloak", "serve", "--host", host, "--state", str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 2
-    assert "for this machine alone" in done.stderr
+    assert "listens on loopback only" in done.stderr

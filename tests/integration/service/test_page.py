@@ -9,19 +9,15 @@ import sys
 from itertools import combinations
 
 import pytest
+from fastapi.testclient import TestClient
 
-pytestmark = pytest.mark.service
-pytest.importorskip("fastapi")
-
-from fastapi.testclient import TestClient  # noqa: E402
-
-from querycloak.service.web.app import make_app, page_files  # noqa: E402
-from querycloak.service.web.auth import Tokens  # noqa: E402
-from tests.integration.service.pages import SCREENSHOTS, TOO_PALE, canned, made_up, opened, overview  # noqa: E402
-from tests.support.ports import free_ports  # noqa: E402
-from tests.support.servers.process import wait_until  # noqa: E402
-from tests.support.service_process import LiveService  # noqa: E402
-from tests.unit.service.running import running  # noqa: E402
+from querycloak.service.web.app import make_app, page_files
+from querycloak.service.web.auth import Tokens
+from tests.integration.service.pages import SCREENSHOTS, TOO_PALE, canned, made_up, opened, overview
+from tests.support.ports import free_ports
+from tests.support.servers.process import wait_until
+from tests.support.service_process import LiveService
+from tests.unit.service.running import running
 
 browsing = pytest.mark.browser
 WIDE, PHONE = {"width": 1360, "height": 900}, {"width": 360, "height": 740}
@@ -128,6 +124,10 @@ def test_an_empty_service_says_what_to_do_and_numbers_move(browser, tmp_path):
         live(tab)
         expect(tab.get_by_role("heading", name="Nothing has come in yet")).to_be_visible()
         expect(tab.locator("#try")).to_contain_text(f"{service.address}/v1/records")
+        (tmp_path / "synthetic.ndjson").touch()
+        command = ["bash", "-c", tab.locator("#try").inner_text().partition("\n")[2]]
+        answer = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout
+        assert json.loads(answer)["accepted"] == 0, "the command that the page shows works"
         expect(tab.locator("#link")).to_contain_text("No estimate yet")
         keep(tab, "empty")
         half = len(lines) // 2

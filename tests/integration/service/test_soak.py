@@ -1,11 +1,12 @@
-"""A short soak: at a steady pace memory and the queue stay flat. The long one is in benchmarks."""
+"""A short soak: at a steady pace memory and the queue stay flat. The long one is a benchmark."""
 
 from __future__ import annotations
 
 import pytest
-from benchmarks.service_soak import soak
 
-pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
+from tests.support.load import soak
+
+pytestmark = [pytest.mark.timeout(600)]
 
 
 def test_memory_and_queue_stay_flat():

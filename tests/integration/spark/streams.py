@@ -93,6 +93,21 @@ def same(one: pl.DataFrame, other: pl.DataFrame) -> bool:
     return one.sort(one.columns).equals(other.sort(one.columns))
 
 
+def written(out: Path) -> pl.DataFrame:
+    """Read the files in the sink's own list: files of a killed attempt are not in it."""
+    notes: dict[str, str] = {}
+    folder = out / "_spark_metadata"
+    logs = sorted(
+        (p for p in folder.iterdir() if p.name[0].isdigit()), key=lambda p: int(p.stem.split(".")[0])
+    )
+    for path in logs:
+        for line in path.read_text().splitlines()[1:]:
+            entry = json.loads(line)
+            notes[entry["path"]] = entry["action"]
+    files = [path.removeprefix("file://") for path, action in notes.items() if action == "add"]
+    return pl.concat([pl.read_parquet(path) for path in files])
+
+
 class Child:
     """A query in a process of its own, with a JVM of its own that can be killed."""
 

@@ -17,7 +17,7 @@ from querycloak.cli import main
 from querycloak.dictionary import Dictionaries
 from querycloak.engines.pipeline import Stage
 from querycloak.errors import DataError, ParameterError, QueryCloakError, Refused, UsageError
-from querycloak.formats import reasons
+from querycloak.formats import validation
 from querycloak.log import Batch
 from querycloak.registry import METHODS
 from querycloak.spark import batch, time_slices
@@ -210,7 +210,7 @@ def test_bad_rows_are_those_that_a_file_would_have(spark, tmp_path):
         {"user": "", "query": "a", "rank": "1"},
         {"user": "u", "query": "", "rank": "1"},
         {"user": "u", "query": "a\0b", "rank": "1"},
-        {"user": "u", "query": "x" * (reasons.QUERY_LIMIT + 1), "rank": "1"},
+        {"user": "u", "query": "x" * (validation.QUERY_LIMIT + 1), "rank": "1"},
         {"user": "u", "query": "a", "rank": "one"},
         {"user": "u", "query": "a", "rank": "1", "time": None},
     ]

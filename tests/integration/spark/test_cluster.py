@@ -6,13 +6,12 @@ import os
 import subprocess
 import sys
 
-import polars as pl
 import pytest
 
 import querycloak as qc
 from tests.integration.spark import stream_child
 from tests.integration.spark.cluster import LIMIT, Cluster
-from tests.integration.spark.streams import Child, expected, made_up, same, write_pieces
+from tests.integration.spark.streams import Child, expected, made_up, same, write_pieces, written
 from tests.support import logs
 
 pytestmark = pytest.mark.timeout(1800)
@@ -60,5 +59,4 @@ def test_a_stream_is_equal_after_the_death_of_a_worker(tmp_path):
         finally:
             child.stop()
         assert "Removing worker" in cluster.log("master")
-    files = sorted((tmp_path / "out").glob("*.parquet"))
-    assert same(before, pl.concat([pl.read_parquet(path) for path in files]))
+    assert same(before, written(tmp_path / "out"))

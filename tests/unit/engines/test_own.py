@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from querycloak.engines import own
+from querycloak.engines.own import History
 from querycloak.errors import DataError, MissingExtra
-from querycloak.formats.history import History
 from querycloak.log import Skipped
 from querycloak.report import render
 from querycloak.report.own_history import page

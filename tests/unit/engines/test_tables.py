@@ -40,7 +40,7 @@ def log(tmp_path, small_log):
 @pytest.fixture
 def aol(tmp_path):
     path = tmp_path / "aol.tsv"
-    qc.write(made_up(30, seed=3), str(path), layout=formats.default_layout("aol"))
+    qc.write(made_up(30, seed=3), str(path), layout=formats.Layout.default("aol"))
     return path
 
 
@@ -131,7 +131,10 @@ def test_a_table_cannot_be_ubi_except_as_json_lines_on_standard_output(tmp_path,
     with pytest.raises(UsageError, match="cannot be written as ubi"):
         qc.protect(log, "tally", output=tmp_path / "out.ubi")
     assert not (tmp_path / "out.ubi").exists()
-    assert formats.table_layout("-", ["query", "count"], like=formats.default_layout("ubi")).format == "jsonl"
+    assert (
+        formats.Layout.for_counts("-", ["query", "count"], like=formats.Layout.default("ubi")).format
+        == "jsonl"
+    )
 
 
 def test_a_column_added_by_a_forger_is_found(tmp_path, log):

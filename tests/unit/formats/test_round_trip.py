@@ -50,7 +50,7 @@ def frames(
 def there_and_back(frame: pl.DataFrame, kind: str, ending: str, rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / (NAMES.get(kind, "log.txt") + ("" if kind == "ubi" else ending))
-        layout = formats.layout_for(path, kind)
+        layout = formats.Layout.for_output(path, kind)
         with formats.Writer(path, layout) as writer:
             for piece in frame.iter_slices(max(rows, 1)):
                 writer.write(piece)
@@ -131,7 +131,7 @@ def test_what_a_format_cannot_hold_is_refused_without_showing_it(
 ) -> None:
     frame = small.with_columns(query=pl.Series(["fine", f"secret{mark}words", "fine"]))
     with pytest.raises(DataError, match=r"output row 1: the column `[Qq]uery`") as caught:
-        formats.write(frame, tmp_path / "o.txt", formats.layout_for(tmp_path / "o.txt", kind))
+        formats.write(frame, tmp_path / "o.txt", formats.Layout.for_output(tmp_path / "o.txt", kind))
     assert "secret" not in str(caught.value)
     assert "hint: choose another format" in str(caught.value)
     assert list(tmp_path.iterdir()) == []

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from querycloak.errors import DataError
 from querycloak.formats import times
 
 MOMENT = datetime(2006, 3, 1, 7, 17, 12, tzinfo=UTC)
@@ -77,14 +76,19 @@ def test_native_times_of_any_unit_and_zone() -> None:
     assert times.native(pl.Series("time", [MOMENT.date()])).to_list() == [datetime(2006, 3, 1, tzinfo=UTC)]
 
 
-def test_excite_has_two_digits_for_the_year_and_no_fractions() -> None:
-    texts = pl.Series("time", ["970916071543", "240229235959", "240230000000", "9709160715", None])
-    read = times.parse_excite(texts)
-    assert read.to_list() == [
-        datetime(1997, 9, 16, 7, 15, 43, tzinfo=UTC),
-        datetime(2024, 2, 29, 23, 59, 59, tzinfo=UTC),
-        *[None] * 3,
-    ]
-    assert times.write(read, times.EXCITE).to_list() == [*texts[:2], None, None, None]
-    with pytest.raises(DataError, match="output row 8: the format excite cannot hold the column `time`"):
-        times.write(pl.Series("time", [MOMENT, MOMENT.replace(microsecond=5)]), times.EXCITE, 7)
+@pytest.mark.parametrize(
+    "text", ["20060301", "20060301070500", "200603010705", "2006", "0", "5", "-1141197432", "315532799",
+             "4102444800", "4102444800000", "315532799999", "315532799999999"],
+)  # fmt: skip
+def test_a_number_that_is_no_time_between_1980_and_2100_is_none(text: str) -> None:
+    assert times.parse(pl.Series("time", [text])).to_list() == [None]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+def test_times_that_would_not_be_read_as_numbers_are_written_in_words(unit: str) -> None:
+    edges = [datetime(1980, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)]
+    second = timedelta(seconds=1)
+    moments = [edges[0] - second, edges[0], edges[1] - second, edges[1], None]
+    texts = times.write(pl.Series("time", moments), f"epoch {unit}")
+    assert [text is not None and "T" in text for text in texts] == [True, False, False, True, False]
+    assert times.parse(texts.alias("time")).to_list() == moments

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from querycloak import formats
@@ -151,7 +153,73 @@ def test_a_folder_must_be_a_dump(tmp_path: Path, small: Any) -> None:
         formats.read(tmp_path)
     (tmp_path / "other.txt").write_text("keep me")
     with pytest.raises(UsageError, match="holds other files"):
-        formats.Writer(tmp_path, formats.default_layout("ubi"))
+        formats.Writer(tmp_path, formats.Layout.default("ubi"))
     with pytest.raises(UsageError, match="standard output"):
-        formats.Writer("-", formats.default_layout("ubi"))
+        formats.Writer("-", formats.Layout.default("ubi"))
     assert (tmp_path / "other.txt").read_text() == "keep me"
+
+
+@pytest.mark.parametrize("name", ["ubi_notes.txt", "ubi_queries_original.ndjson"])
+def test_no_file_of_anybody_else_is_deleted(tmp_path: Path, small: pl.DataFrame, name: str) -> None:
+    out = tmp_path / "out"
+    formats.write(small, out, formats.Layout.default("ubi"))
+    (out / name).write_text("keep me")
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    with pytest.raises(UsageError, match="holds other files"):
+        formats.write(small.head(1), out, formats.Layout.default("ubi"))
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_an_earlier_dump_is_kept_beside_the_new_one(tmp_path: Path, small: pl.DataFrame) -> None:
+    out = tmp_path / "out"
+    formats.write(small, out, formats.Layout.default("ubi", compression="gz"))
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    formats.write(small.head(1), out, formats.Layout.default("ubi"))
+    assert sorted(path.name for path in out.iterdir()) == ["ubi_events.ndjson", "ubi_queries.ndjson"]
+    (aside,) = tmp_path.glob("out.replaced-*")
+    assert {path.name: path.read_bytes() for path in aside.iterdir()} == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == [out.name, aside.name]
+
+
+def test_a_crash_never_leaves_files_of_two_dumps_in_one_folder(
+    tmp_path: Path, small: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stop before each rename in turn; each folder that is left holds one whole dump, under any name."""
+    dumps = {}
+    for name, rows in {"old": small, "new": small.head(1)}.items():
+        formats.write(rows, tmp_path / name, formats.Layout.default("ubi"))
+        dumps[name] = {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+    renames = ("rename", "replace")
+
+    class Crash(BaseException):
+        pass
+
+    for stop in range(1, 6):
+        folder = tmp_path / f"crash{stop}"
+        folder.mkdir()
+        formats.write(small, folder / "out", formats.Layout.default("ubi"))
+        left = [stop]
+
+        def counted(real: Any, left: list[int] = left) -> Any:
+            def call(*given: Any, **more: Any) -> Any:
+                left[0] -= 1
+                if not left[0]:
+                    raise Crash
+                return real(*given, **more)
+
+            return call
+
+        with monkeypatch.context() as patched:
+            for rename in renames:
+                patched.setattr(os, rename, counted(getattr(os, rename)))
+            patched.setattr(
+                formats.AtomicFolder, "discard", lambda self: [f._file.close() for f in self._files.values()]
+            )
+            try:
+                formats.write(small.head(1), folder / "out", formats.Layout.default("ubi"))
+            except Crash:
+                assert stop < 5
+        whole = [{p.name: p.read_bytes() for p in path.iterdir()} for path in folder.glob("[!.]*")]
+        assert whole
+        assert all(found in dumps.values() for found in whole)
+        assert dumps["old"] in whole  # never lost

@@ -74,6 +74,6 @@ def test_two_workers_make_the_same_file(tmp_path, pool, settings):
     pending.add(next(whole(formats.read(path), key)))
     frame = codec.decode(pipeline, batch, pending).frame
     sha256 = formats.write(
-        frame, tmp_path / "again.parquet", formats.layout_for(str(out), like=formats.read(path).layout)
+        frame, tmp_path / "again.parquet", formats.Layout.for_output(str(out), like=formats.read(path).layout)
     )
     assert sha256 == release.certificate["release"]["sha256"]

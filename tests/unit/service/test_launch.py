@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.service
-pytest.importorskip("fastapi")
-
-from querycloak.errors import UsageError  # noqa: E402
-from querycloak.service.launch import tls_context  # noqa: E402
-from querycloak.service.settings import ServiceSettings  # noqa: E402
+from querycloak.errors import UsageError
+from querycloak.service.launch import tls_context
+from querycloak.service.settings import ServiceSettings
 
 
 def test_tls_needs_both_files_and_good_ones(tmp_path: Path) -> None:

@@ -9,12 +9,7 @@ import time
 
 import pytest
 
-from tests.support import logs
-
-pytestmark = pytest.mark.service
-pytest.importorskip("msgspec")
-
-from querycloak.errors import (  # noqa: E402
+from querycloak.errors import (
     Busy,
     DataError,
     DiskFull,
@@ -26,10 +21,11 @@ from querycloak.errors import (  # noqa: E402
     Unavailable,
     UsageError,
 )
-from querycloak.service import service as service_module  # noqa: E402
-from querycloak.service.ingest.parse import parse, to_columns  # noqa: E402
-from querycloak.service.service import Service  # noqa: E402
-from querycloak.service.settings import setup  # noqa: E402
+from querycloak.service import service as service_module
+from querycloak.service.ingest.parse import parse, to_columns
+from querycloak.service.service import Service
+from querycloak.service.settings import setup
+from tests.support import logs
 
 CHOSEN = {"k": "3", "shards": "1"}
 
@@ -87,7 +83,7 @@ def test_after_an_orderly_stop_nothing_is_to_be_done_again(tmp_path):
     one.stop()
     two = service(tmp_path)
     assert two.state().status()["accepted"] == 100
-    assert list(two.wal.read(two.wal.position)) == []
+    assert list(two.wal.read_after(two.wal.last_number)) == []
     assert two.wal.size() < 1000
     two.stop()
 
@@ -406,7 +402,7 @@ def test_the_profile_of_an_erased_label_goes_even_if_a_crash_comes_between(tmp_p
     name = one._committer.call(lambda: one._committer.pseudonym(user)).result()
     one.worker.run_on_worker(one._profiles.flush).result()
     assert one.profile(name)
-    monkeypatch.setattr(one._profiles, "forget", _crash)
+    monkeypatch.setattr(one._profiles, "delete", _crash)
     with pytest.raises(QueryCloakError, match="RuntimeError"):
         one.erase(user)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
@@ -480,13 +476,13 @@ def test_an_idle_service_writes_nothing(tmp_path, monkeypatch):
     settle(one)
     assert one.state().counts.held == 10
     one.checkpoint()
-    position, saved = one.wal.position, one.state().snapshot_age
+    position, saved = one.wal.last_number, one.state().snapshot_age
     for _ in range(20):
         time.sleep(0.05)
         one.run_periodic()
         settle(one)
     one._committer.call(lambda: None).result()
-    assert one.wal.position == position
+    assert one.wal.last_number == position
     assert one.state().snapshot_age > saved + 0.9, "no other snapshot was written"
     one.stop()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from benchmarks.log_statistics import Statistics, describe
+from tests.support.log_statistics import Statistics, describe
 
 from querycloak.synthetic import generate
 

@@ -134,9 +134,9 @@ def _write(study: Study, log: Log, trace: Trace) -> None:
         )
     emptied = {"url": pl.lit(None, pl.String), "rank": pl.lit(None, pl.Int64)}
     seen_log = frame.with_columns(**columns, **{n: e for n, e in emptied.items() if n in frame.columns})
-    layout = formats.layout_for(study.output, like=log.layout)
-    if study.behaviour.colluding and layout.format in ("aol", "excite"):  # they have no more columns
-        layout = formats.layout_for(study.output, format="tsv", columns=seen_log.columns)
+    layout = formats.Layout.for_output(study.output, like=log.layout)
+    if study.behaviour.colluding and layout.fixed_columns:
+        layout = formats.Layout.for_output(study.output, format="tsv", columns=seen_log.columns)
     truth = pl.DataFrame(
         {
             "released_row": np.arange(len(frame)),

@@ -48,6 +48,10 @@ class ComparisonReport:
         rest = {"written": self.written, "seconds": round(self.seconds, 1), "faults": self.faults}
         return {"comparison": self.comparison.as_dict(), **rest}
 
+    def write_picture(self, path: Path, *, keep: str, attacker: str) -> None:
+        """Write the static picture of utility against linkage as SVG."""
+        path.write_text(chart.svg(self.comparison, keep, attacker), "utf-8")
+
     def lines(self) -> list[str]:
         """Return a summary in a few lines."""
         lines = [*answers.summary(self.comparison), ""]

@@ -19,7 +19,7 @@ from querycloak.service.ingest.idempotency import KEY_BYTES, IdempotencyKeys, ot
 from querycloak.service.ingest.parse import ParsedBody, to_columns
 from querycloak.service.ingest.pseudonyms import Pseudonyms
 from querycloak.service.task import Task
-from querycloak.service.wal import Journal
+from querycloak.service.wal.wal import WriteAheadLog
 
 T = TypeVar("T")
 #: Records that are committed with one fsync, at most.
@@ -61,7 +61,7 @@ class GroupCommitter:
 
     def __init__(
         self,
-        wal: Journal,
+        wal: WriteAheadLog,
         pseudonyms: Pseudonyms,
         keys: IdempotencyKeys,
         enqueue: Callable[[int, Entry, Future[Any] | None], None],
@@ -178,7 +178,7 @@ class GroupCommitter:
         if not request.key:
             return False
         try:
-            known = self._keys.find(request.key)
+            known = self._keys.find(request.key, self._now())
         except Refused as error:
             request.answer.set_exception(error)
             return True
@@ -198,7 +198,6 @@ class GroupCommitter:
             self._commit_running(group[len(group) // 2 :])
             return
         last = self._write(payloads)
-        self._keys.expire(now)
         for number, one in enumerate(new, start=last - len(new) + 1):
             self._keys.add(one.entry.keys)
             self._apply_to_pseudonyms(one.entry)

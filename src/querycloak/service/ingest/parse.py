@@ -17,11 +17,11 @@ import numpy as np
 import polars as pl
 
 from querycloak.errors import DataError
-from querycloak.formats import reasons, times
-from querycloak.formats.clean import clean
-from querycloak.formats.jsonl import as_text, bad_lines, checked, read_objects, refuse
-from querycloak.formats.streams import Block
-from querycloak.formats.table import Faults, Options, Table
+from querycloak.formats import times, validation
+from querycloak.formats.jsonl import as_text, checked, read_objects, refuse
+from querycloak.formats.reading import RawTable, ReadOptions
+from querycloak.formats.source import Block
+from querycloak.formats.validation import BadRows, bad_rows, validate
 from querycloak.kernels.order import heads
 from querycloak.log import IntArray
 from querycloak.service.entries import SCHEMA
@@ -29,7 +29,7 @@ from querycloak.service.entries import SCHEMA
 _NEVER: Final = np.iinfo(np.int64).max
 #: Skipped rows that an answer lists for each reason, at most; the others are counted.
 LISTED: Final = 100
-_OPTIONS: Final = Options(required=("user", "query"))
+_OPTIONS: Final = ReadOptions(required=("user", "query"))
 #: The time format of the fast path, and a pattern for many of them joined by line ends.
 _TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 _TIMES: Final = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]Z\n)*")
@@ -62,7 +62,7 @@ class ParsedBody:
     records: Sequence[Record]
     rows: Sequence[int] | range
     size: int
-    bad: Faults = field(default_factory=dict)
+    bad: BadRows = field(default_factory=dict)
     join_ids: Sequence[str] = ()  # of UBI searches: hashes of their `query_id`
     message_index: IntArray | None = None  # message of each record, if the request holds several messages
     arrival_times: IntArray | None = None  # arrival of each record in microseconds, if the source states it
@@ -96,7 +96,7 @@ def objects(body: bytes, *, lines: bool) -> list[dict[str, Any] | str]:
 def _parse_one_by_one(found: Sequence[dict[str, Any] | str]) -> ParsedBody:
     good = [(row, item) for row, item in enumerate(found) if isinstance(item, dict)]
     records = [Record(*(as_text(item.get(name)) for name in FIELDS)) for _, item in good]
-    return ParsedBody(records, [row for row, _ in good], len(found), bad_lines(found, 0))
+    return ParsedBody(records, [row for row, _ in good], len(found), bad_rows(found, 0))
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ def _slow_path(records: Sequence[Record], requests: Sequence[ParsedBody], now: i
     sizes = np.array([len(request.records) for request in requests], np.int64)
     ends = np.cumsum(sizes)
     columns = {name: _texts([getattr(record, name) for record in records]) for name in FIELDS}
-    table = Table(pl.DataFrame({"row": np.arange(len(records)), **columns}), 0, len(records))
-    good = clean(table, _OPTIONS)
+    table = RawTable(pl.DataFrame({"row": np.arange(len(records)), **columns}), 0, len(records))
+    good = validate(table, _OPTIONS)
     row = good.frame["row"].to_numpy()
     request = np.searchsorted(ends, row, side="right")
     frame = good.frame.drop("row").with_columns(
@@ -180,7 +180,7 @@ def _texts(values: list[Value]) -> pl.Series:
         return pl.Series([as_text(value) for value in values], dtype=pl.String)
 
 
-def _skipped(request: ParsedBody, bad: Faults, end: int, size: int) -> dict[str, list[int]]:
+def _skipped(request: ParsedBody, bad: BadRows, end: int, size: int) -> dict[str, list[int]]:
     """Return the skipped rows of a request by reason, numbered within the request."""
     found = {reason: rows.tolist() for reason, rows in request.bad.items()}
     for reason, rows in bad.items():
@@ -243,7 +243,7 @@ def _all_texts(values: list[Any]) -> bool:
 
 
 def _short(values: list[str]) -> bool:
-    return max(map(len, values)) * 4 <= reasons.QUERY_LIMIT
+    return max(map(len, values)) * 4 <= validation.QUERY_LIMIT
 
 
 def _optional(values: list[Any]) -> list[str | None] | None:

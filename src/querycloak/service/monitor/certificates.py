@@ -16,13 +16,13 @@ from querycloak import certificate, formats
 from querycloak.certificate import Certificate
 from querycloak.engines.pipeline import Stage
 from querycloak.errors import Gone, NotFound
+from querycloak.files import private_folder
 from querycloak.guarantee import Finding
 from querycloak.keys import Secret, write_private
 from querycloak.ledger import Ledger
 from querycloak.log import CANONICAL
 from querycloak.service.monitor.stream_audit import SliceAudit, read_pieces, summarise
-from querycloak.service.sinks.released import ReleasedLog
-from querycloak.service.wal.disk import private_folder
+from querycloak.service.sinks.released_log import ReleasedLog
 
 ALL_AUDITED: Final = "every line of the period was audited"
 #: Source name in the ledger and in certificates.
@@ -210,7 +210,7 @@ def _name(number: int) -> str:
 def _document(period: Period, facts: Facts, ledger: dict[str, Any], *, reproducible: bool) -> Certificate:
     """Return the certificate of a period, in the same form as that of a file."""
     methods, lineage = period.findings()
-    layout = formats.default_layout("jsonl", ("offset", *CANONICAL))
+    layout = formats.Layout.default("jsonl", ("offset", *CANONICAL))
     return certificate.build(
         release={
             "id": _name(period.number),

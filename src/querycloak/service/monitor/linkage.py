@@ -13,7 +13,7 @@ from querycloak.attacks.run import attack
 from querycloak.engines.pipeline import Stage
 from querycloak.errors import Gone
 from querycloak.service.monitor.stream_audit import read_table
-from querycloak.service.sinks.released import ReleasedLog
+from querycloak.service.sinks.released_log import ReleasedLog
 from querycloak.service.stream.observer import StreamObserver
 from querycloak.service.stream.stream import Output, Stream
 

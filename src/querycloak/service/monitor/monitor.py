@@ -21,7 +21,7 @@ from querycloak.engines.pipeline import Stage
 from querycloak.service.monitor import linkage
 from querycloak.service.monitor.certificates import Certificates, Facts, LineDigest
 from querycloak.service.monitor.stream_audit import SliceCollector, StreamAuditor
-from querycloak.service.sinks.released import ReleasedLog
+from querycloak.service.sinks.released_log import ReleasedLog
 from querycloak.service.state import ServiceState
 from querycloak.service.stream.stream import Stream
 from querycloak.service.stream.worker import Worker

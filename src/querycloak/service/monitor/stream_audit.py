@@ -19,7 +19,7 @@ from querycloak.engines.pipeline import Stage
 from querycloak.errors import Gone
 from querycloak.guarantee import Finding
 from querycloak.log import IntArray
-from querycloak.service.sinks.released import ReleasedLog
+from querycloak.service.sinks.released_log import ReleasedLog
 from querycloak.service.stream.observer import StreamObserver
 from querycloak.service.stream.stream import Output, Stream
 

@@ -1,1 +1,1 @@
-"""Where records come from beside HTTP."""
+"""Where records come from besides HTTP: a followed file, Kafka."""

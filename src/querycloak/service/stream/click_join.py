@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from querycloak.formats.reasons import CLICK_ALONE
+from querycloak.formats.validation import CLICK_ALONE
 from querycloak.service.entries import EVENTS, QUERIES, SCHEMA, Schema
 
 _AT: Final[Schema] = {"_at": pl.Int64}

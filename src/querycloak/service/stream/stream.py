@@ -14,7 +14,7 @@ import polars as pl
 from querycloak.engines import state_codec
 from querycloak.engines.codec import decode, encode
 from querycloak.engines.live import OUT_OF_ORDER, LivePipeline
-from querycloak.engines.pipeline import Pipeline, Stage
+from querycloak.engines.pipeline import Pipeline, Stage, check_live
 from querycloak.engines.record_store import RecordStore
 from querycloak.errors import DataError, Refused, UsageError
 from querycloak.kernels.arrays import grown
@@ -80,7 +80,7 @@ class Stream:
         self.refusal: Refused | None = None  # of the last entry
         self.last_result: dict[str, int] = {}  # of the last erasure
         self._begin_epoch()
-        _check_live(stages)
+        _check_methods(stages)
         self.pipeline.check_ready()
 
     def _begin_epoch(self) -> None:
@@ -361,21 +361,11 @@ def _joined(parts: list[Output], released: int) -> Output:
     return Output(some[0].first, pl.concat(frames), pl.concat(truths, how="diagonal_relaxed"))
 
 
-def _check_live(stages: list[Stage]) -> None:
-    """Refuse methods that cannot run on a log without end."""
+def _check_methods(stages: list[Stage]) -> None:
+    """Refuse methods that cannot run in the service."""
+    check_live(stages)
     for stage in stages:
-        own = stage.traits
-        if own.needs_whole_log:
-            raise UsageError(
-                f"`{stage.method}` needs the whole log, and a live one never ends",
-                hint="use it with `querycloak protect` on a file",
-            )
-        if own.budget is not None and own.budget.when_spent == "refuse":
-            raise UsageError(
-                f"`{stage.method}` would stop the stream when a user's budget is spent",
-                hint="use `overspent=drop`",
-            )
-        if own.fresh_labels:
+        if stage.traits.fresh_labels:
             raise UsageError(
                 f"`{stage.method}`: the service replaces users by pseudonyms itself, anew in each epoch",
                 hint="leave out `labels=fresh`",

@@ -10,13 +10,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from querycloak.errors import QueryCloakError, ServiceFailed, Unavailable
 from querycloak.service.entries import Entry
+from querycloak.service.sinks.profiles import ProfileCounter
+from querycloak.service.sinks.sink import Sink
 from querycloak.service.state import Counts
 from querycloak.service.stream.stream import Output, Stream
-from querycloak.service.tally import Tally
 from querycloak.service.task import Task
 
 T = TypeVar("T")
@@ -36,23 +37,6 @@ class _Step(NamedTuple):
     result: Future[Any] | None = None
 
 
-class Sink(Protocol):
-    """A destination of released lines; it can get lines again without harm and refuses a gap."""
-
-    @property
-    def last(self) -> int:
-        """Number of the last line that it has."""
-
-    def append(self, first: int, lines: bytes, count: int) -> None:
-        """Add `count` lines from number `first` on; lines that it has are skipped."""
-
-    def sync(self) -> None:
-        """Return when all lines are durable."""
-
-    def close(self) -> None:
-        """Close files and connections."""
-
-
 class Worker:
     """Applies entries in order and retries sinks that are down."""
 
@@ -60,7 +44,7 @@ class Worker:
         self,
         stream: Stream,
         sinks: Sequence[Sink],
-        profiles: Tally,
+        profiles: ProfileCounter,
         *,
         position: int,
         retry_seconds: float = 0.5,
@@ -192,7 +176,7 @@ class Worker:
         """Delete the profiles of erased users, also when an erasure is replayed after a crash."""
         labels = self.stream.profiles_to_delete
         while labels:
-            self._retry(lambda: self._profiles.forget(labels[-1]))
+            self._retry(lambda: self._profiles.delete(labels[-1]))
             labels.pop()
 
     def _deliver(self, output: Output) -> None:
@@ -228,7 +212,7 @@ class Worker:
         """Make the lines of every sink and the profiles durable; for use inside `run_on_worker`."""
         for sink in self._sinks:
             self._retry(sink.sync)
-        self._retry(self._profiles.flush)
+        self._retry(self._profiles.sync)
 
     def close(self) -> None:
         """Close the sinks, after `stop`."""

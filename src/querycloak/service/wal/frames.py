@@ -104,7 +104,7 @@ class Coder:
         return head if head.length <= _LARGEST_STORED else None
 
     def fits(self, head: Head, payload: bytes | memoryview) -> bool:
-        """Say whether fixed part and payload belong together, every bit of them."""
+        """Whether the checksum of fixed part and payload is right."""
         rest = _REST.pack(head.length, head.kind, head.number, head.start)
         return (
             len(payload) == head.length and zlib.crc32(payload, zlib.crc32(rest, self._seed)) == head.checksum

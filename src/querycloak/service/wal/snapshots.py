@@ -1,21 +1,28 @@
-"""The state of the stream at one place of the journal, so that what lies before it can be forgotten."""
+"""Snapshots: the state of the stream at one number of the write-ahead log."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from querycloak.errors import UsageError
-from querycloak.service.wal import disk
+from querycloak._version import __version__
+from querycloak.engines import state_codec
+from querycloak.errors import DataError, Refused, UsageError
+from querycloak.files import private_folder, sync_folder
+from querycloak.keys import derive
+from querycloak.service.settings import Setup
+from querycloak.service.stream.stream import Stream
 from querycloak.service.wal.cipher import Cipher
 from querycloak.service.wal.frames import Kind
-from querycloak.service.wal.segments import Segment, damaged
-from querycloak.service.wal.writing import UNFINISHED, Writer
+from querycloak.service.wal.segment import UNFINISHED, SegmentReader, SegmentWriter, damaged
+from querycloak.service.wal.wal import write_failure
 
 _MAGIC: Final = b"QCLOAKS\n"
 _SUFFIX: Final = ".snapshot"
 _PIECE_BYTES: Final = 64 << 20
+_TOGETHER: Final = "snapshot and journal belong together: restore both from the same copy"
 
 
 class Snapshots:
@@ -26,22 +33,22 @@ class Snapshots:
         self._cipher = cipher
 
     def save(self, position: int, state: bytes) -> None:
-        """Keep a state; only when it is durable under its name are the older ones removed."""
+        """Save a state; older ones are removed when it is durable under its name."""
         if any(_position(path) > position for path in self._paths()):
             raise UsageError(f"there is a snapshot later than {position} already")
         try:
-            disk.private_folder(self.folder)
+            private_folder(self.folder)
             self._write(position, state)
             self._clear(position)
         except OSError as error:
-            raise disk.failure(error, self.folder) from None
+            raise write_failure(error, self.folder) from None
 
     def newest(self) -> tuple[int, bytes] | None:
-        """Give the newest snapshot's place and state; refuse a damaged one, for an older one would lie."""
+        """Return the number and state of the newest snapshot. Raise DataError if it is damaged."""
         paths = self._paths()
         if not paths:
             return None
-        segment = Segment.load(paths[-1], _MAGIC, self._cipher)
+        segment = SegmentReader.load(paths[-1], _MAGIC, self._cipher)
         if segment.first != _position(paths[-1]):
             what = f"the file is of place {segment.first}; its name says otherwise"
             raise damaged(segment.path, 0, what)
@@ -51,7 +58,9 @@ class Snapshots:
         return segment.first, b"".join(piece for _, piece in segment.entries())
 
     def _write(self, position: int, state: bytes) -> None:
-        writer = Writer.create(self.folder / f"{position:020d}{_SUFFIX}", _MAGIC, position, self._cipher)
+        writer = SegmentWriter.create(
+            self.folder / f"{position:020d}{_SUFFIX}", _MAGIC, position, self._cipher
+        )
         try:
             for piece in _pieces(state):
                 writer.append([piece], sync=False)
@@ -63,11 +72,11 @@ class Snapshots:
         writer.close()
 
     def _clear(self, position: int) -> None:
-        """Remove what is older, and what a crash left unfinished."""
+        """Remove older snapshots, and unfinished ones that a crash left."""
         old = [path for path in self._paths() if _position(path) < position]
         for path in [*old, *self.folder.glob(f"*{_SUFFIX}{UNFINISHED}")]:
             path.unlink()
-        disk.sync_folder(self.folder)
+        sync_folder(self.folder)
 
     def _paths(self) -> list[Path]:
         return sorted(self.folder.glob(f"*{_SUFFIX}"))
@@ -83,3 +92,65 @@ def _position(path: Path) -> int:
     if not path.stem.isdecimal():
         raise damaged(path, 0, "this is not the name of a snapshot")
     return int(path.stem)
+
+
+class StreamSnapshots:
+    """Snapshots of a stream, with the settings and the secret that they were made with."""
+
+    def __init__(self, snapshots: Snapshots, setup: Setup, secret: bytes) -> None:
+        self._snapshots = snapshots
+        self._secret = derive(secret, "whose state this is").hex()
+        self._methods = [[stage.method, stage.settings.as_dict()] for stage in setup.stages]
+        #: What can change from start to start, but not while entries are to be replayed.
+        chosen = setup.settings
+        self._readers = [__version__, chosen.classify, _digest(chosen.taxonomy), chosen.click_seconds]
+
+    def save(self, position: int, stream: Stream) -> None:
+        """Save the stream as of entry `position`."""
+        made_by: dict[str, Any] = {"methods": self._methods, "readers": self._readers, "secret": self._secret}
+        self._snapshots.save(position, state_codec.dump(stream.snapshot() | made_by))
+
+    def restore(self, stream: Stream, journal: int) -> int:
+        """Restore the newest snapshot; return its position."""
+        found = self._snapshots.newest()
+        if found is None:
+            return self._begin(stream, journal)
+        position, data = found
+        parts = state_codec.load(data)
+        self._check(parts, position, journal)
+        stream.restore(parts)
+        return position
+
+    def _begin(self, stream: Stream, journal: int) -> int:
+        """Save an empty stream at the first start, so that later ones can compare their settings."""
+        if journal:
+            raise DataError("the journal has entries, but its snapshot is missing", hint=_TOGETHER)
+        self.save(0, stream)
+        return 0
+
+    def _check(self, parts: dict[str, Any], position: int, journal: int) -> None:
+        if parts["secret"] != self._secret:
+            raise Refused(
+                "this state was made with another secret or seed, and nobody in it could be found again",
+                hint="put the secret back that was beside it, or use another `--state` folder",
+            )
+        if parts["methods"] != self._methods:
+            raise Refused(
+                "this state was made with other methods or settings",
+                hint="use the same ones, or another `--state` folder",
+            )
+        if journal < position:
+            raise DataError("the journal ends before its own snapshot", hint=_TOGETHER)
+        if parts["readers"] != self._readers and journal > position:
+            raise Refused(
+                f"version {parts['readers'][0]} left work to do in this state, or was set up otherwise",
+                hint="start it as it was and stop it once, so that it can finish",
+            )
+
+
+def _digest(path: str) -> str:
+    """Return a hash of a file's content."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
+    except OSError as error:
+        raise UsageError(f"the taxonomy cannot be read: {error.strerror}") from None

@@ -1,1 +1,1 @@
-"""The service's face: HTTP in and out, tokens, limits, metrics and a page; no logic of its own."""
+"""HTTP interface of the service: routes, tokens, limits, and the web page."""

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import time
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytestmark = pytest.mark.service
-pytest.importorskip("msgspec")
-
-import numpy as np  # noqa: E402
-
-from querycloak.errors import DataError  # noqa: E402
-from querycloak.service.ingest import parse as parsing  # noqa: E402
-from querycloak.service.ingest.parse import parse, to_columns  # noqa: E402
+from querycloak.errors import DataError
+from querycloak.service.ingest import parse as parsing
+from querycloak.service.ingest.parse import parse, to_columns
 
 NOW = 1_700_000_000_000_000
 TIMES = [

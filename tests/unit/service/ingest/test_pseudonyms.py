@@ -5,10 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-pytestmark = pytest.mark.service
-
-from querycloak.service.ingest import pseudonyms  # noqa: E402
-from querycloak.service.ingest.pseudonyms import ErasedPseudonyms  # noqa: E402
+from querycloak.service.ingest import pseudonyms
+from querycloak.service.ingest.pseudonyms import ErasedPseudonyms
 
 
 def test_only_users_of_the_batch_who_were_erased_are_renamed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,8 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.service
-pytest.importorskip("msgspec")
-
-from querycloak.errors import DataError  # noqa: E402
-from querycloak.service.ingest import ubi  # noqa: E402
+from querycloak.errors import DataError
+from querycloak.service.ingest import ubi
 
 KEY = b"k" * 32
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import sqlite3
 import stat
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,6 @@ from querycloak.service.monitor.stream_audit import AS_IT_LEFT
 from querycloak.service.service import Service
 from querycloak.service.stream import stream
 from tests.unit.service.running import SECRET_QUERY, SECRET_USER, made_up, running, send
-
-pytestmark = pytest.mark.service
 
 
 def newest(service: Service) -> dict[str, Any]:
@@ -178,19 +178,16 @@ def test_labels_from_nowhere_are_found_a_period_later(tmp_path: Path) -> None:
 def test_a_released_line_that_was_changed_on_disk_is_found(tmp_path: Path) -> None:
     with running(tmp_path, k=3) as service:
         send(service, made_up())
-        (file,) = (tmp_path / "released").glob("*.ndjson")
-        lines = file.read_bytes()
+        database = sqlite3.connect(tmp_path / "service.sqlite", isolation_level=None)
+        first, lines = database.execute("SELECT first, lines FROM released ORDER BY first").fetchone()
         place = lines.index(b'"query":"') + len(b'"query":"')
-        changed = bytes([lines[place] ^ 1])
-        with file.open("r+b") as handle:
-            handle.seek(place)
-            handle.write(changed)
+        changed = lines[:place] + bytes([lines[place] ^ 1]) + lines[place + 1 :]
+        values = (changed, zlib.crc32(changed), first)
+        database.execute("UPDATE released SET lines = ?, checksum = ? WHERE first = ?", values)
+        database.close()
         service.monitor.certify()
         assert verdicts(newest(service))["every released query is the one that was asked"] == "broken"
         assert verdicts(newest(service))[AS_IT_LEFT] == "kept"
-        with file.open("r+b") as handle:
-            handle.seek(place)
-            handle.write(lines[place : place + 1])
 
 
 def test_numbers_and_ledger_go_on_after_a_restart(tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ from querycloak.service.monitor.linkage import TruthWindow
 from querycloak.service.stream.stream import Output
 from tests.unit.service.running import made_up, running, send
 
-pytestmark = pytest.mark.service
-
 
 def test_what_is_held_is_summed_up_by_two_levels() -> None:
     paths = ["Sports/Soccer/Cup", "Sports/Soccer", "Sports/Golf", "Sports", "Arts/Film", None]

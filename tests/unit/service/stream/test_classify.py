@@ -5,12 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-pytestmark = pytest.mark.service
-pytest.importorskip("msgspec")
-
-from querycloak import text  # noqa: E402
-from querycloak.service.stream import classify  # noqa: E402
-from querycloak.service.stream.classify import QueryClassifier  # noqa: E402
+from querycloak import text
+from querycloak.service.stream import classify
+from querycloak.service.stream.classify import QueryClassifier
 
 KNOWN = ["weather", "rain forecast", "football scores"]
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import time
 
 import polars as pl
-import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytestmark = pytest.mark.service
-pytest.importorskip("msgspec")
-
-from querycloak.engines import state_codec  # noqa: E402
-from querycloak.service.entries import EVENTS, QUERIES  # noqa: E402
-from querycloak.service.stream.click_join import ClickJoiner  # noqa: E402
+from querycloak.engines import state_codec
+from querycloak.service.entries import EVENTS, QUERIES
+from querycloak.service.stream.click_join import ClickJoiner
 
 
 def searches(*ids):

@@ -8,20 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from querycloak.dictionary import Dictionaries
+from querycloak.engines import local, state_codec
+from querycloak.engines.pipeline import Pipeline, parse_stages
+from querycloak.engines.record_store import RecordStore
+from querycloak.errors import DataError, UsageError
+from querycloak.keys import derive
+from querycloak.service import entries
+from querycloak.service.entries import SCHEMA, Entry
+from querycloak.service.stream.stream import Stream
 from tests.support.logs import made_up
-
-pytestmark = pytest.mark.service
-pytest.importorskip("msgspec")
-
-from querycloak.dictionary import Dictionaries  # noqa: E402
-from querycloak.engines import local, state_codec  # noqa: E402
-from querycloak.engines.pipeline import Pipeline, parse_stages  # noqa: E402
-from querycloak.engines.record_store import RecordStore  # noqa: E402
-from querycloak.errors import DataError, UsageError  # noqa: E402
-from querycloak.keys import derive  # noqa: E402
-from querycloak.service import entries  # noqa: E402
-from querycloak.service.entries import SCHEMA, Entry  # noqa: E402
-from querycloak.service.stream.stream import Stream  # noqa: E402
 
 SECRET = b"s" * 32
 METHODS = [

@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.service
-pytest.importorskip("fastapi")
-
-from querycloak.errors import UsageError  # noqa: E402
-from querycloak.service.web import auth  # noqa: E402
+from querycloak.errors import UsageError
+from querycloak.service.web import auth
 
 
 def test_a_token_is_kept_as_a_hash_and_compared_in_constant_time(

@@ -8,15 +8,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 
-pytestmark = pytest.mark.service
-pytest.importorskip("fastapi")
-
-from starlette.requests import Request  # noqa: E402
-
-from querycloak.errors import DataError, Malformed, TooLarge, TooSlow, UnsupportedMediaType  # noqa: E402
-from querycloak.service.web import bodies  # noqa: E402
-from querycloak.service.web.bodies import GzipReader  # noqa: E402
+from querycloak.errors import DataError, Malformed, TooLarge, TooSlow, UnsupportedMediaType
+from querycloak.service.web import bodies
+from querycloak.service.web.bodies import GzipReader
 
 
 def request(*chunks: bytes, pause: float = 0, leave: bool = False, **headers: str) -> Request:

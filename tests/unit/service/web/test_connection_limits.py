@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.service
-pytest.importorskip("fastapi")
-
-from querycloak.service.web.connection_limits import LimitedConnection  # noqa: E402
+from querycloak.service.web.connection_limits import LimitedConnection
 
 
 class _Clogged:

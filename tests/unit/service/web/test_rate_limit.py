@@ -6,11 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-pytestmark = pytest.mark.service
-pytest.importorskip("fastapi")
-
-from querycloak.errors import Busy  # noqa: E402
-from querycloak.service.web.rate_limit import RateLimiter  # noqa: E402
+from querycloak.errors import Busy
+from querycloak.service.web.rate_limit import RateLimiter
 
 
 def test_a_second_worth_may_come_at_once_and_then_the_rate_holds() -> None:

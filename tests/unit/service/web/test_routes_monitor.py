@@ -15,7 +15,6 @@ from querycloak.service.web.app import make_app
 from querycloak.service.web.auth import Tokens, add_token
 from tests.unit.service.running import SECRET_QUERY, SECRET_USER, made_up, running, send
 
-pytestmark = pytest.mark.service
 ROUTES = ("/v1/overview", "/v1/certificates", "/v1/certificates/1", "/metrics")
 
 

@@ -107,7 +107,7 @@ function banners(found) {
 
 function tryThis() {
   const pass = token.get() ? " \\\n  -H \"Authorization: Bearer $TOKEN\"" : "";
-  return `querycloak generate --users 200 -o made-up.ndjson\ncurl --data-binary @made-up.ndjson${pass} \\\n  ${location.origin}/v1/records`;
+  return `querycloak generate --users 200 -o synthetic.ndjson\ncurl -H "Content-Type: application/x-ndjson" --data-binary @synthetic.ndjson${pass} \\\n  ${location.origin}/v1/records`;
 }
 
 function wire() {

@@ -1,1 +1,0 @@
-"""Kafka in and out: topics as source and sink, with offsets and output in one transaction."""

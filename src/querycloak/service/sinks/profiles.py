@@ -1,0 +1,294 @@
+"""Profiles of labels: how often each label was released with each category, counted exactly once."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from querycloak.errors import DataError, ParameterError
+from querycloak.service.sinks.database import Database
+
+#: Label, category, and how many records more.
+Counts = Sequence[tuple[str, str, int]]
+#: Records that are collected before they are counted and stored, and for how many seconds at most.
+RECORDS: Final = 200_000
+SECONDS: Final = 2.0
+_SQLITE: Final = "sqlite:///"
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS querycloak_stream
+    (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, last INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS querycloak_profile
+    (stream INTEGER NOT NULL, label TEXT NOT NULL, category TEXT NOT NULL, count INTEGER NOT NULL,
+     PRIMARY KEY (stream, label, category)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS querycloak_total
+    (stream INTEGER NOT NULL, category TEXT NOT NULL, count INTEGER NOT NULL,
+     PRIMARY KEY (stream, category)) STRICT, WITHOUT ROWID;
+"""
+_ADD: Final = """INSERT INTO querycloak_profile VALUES (?, ?, ?, ?)
+          ON CONFLICT DO UPDATE SET count = count + excluded.count"""
+_ADD_TOTAL: Final = """INSERT INTO querycloak_total VALUES (?, ?, ?)
+                ON CONFLICT DO UPDATE SET count = count + excluded.count"""
+_PROFILE: Final = "SELECT category, count FROM querycloak_profile WHERE stream = ? AND label = ?"
+
+
+class ConcurrentWriter(DataError):
+    """Another service has counted lines that are in these counts too; nothing was counted."""
+
+    code = "overtaken"
+
+
+class ProfileStore(ABC):
+    """A database of profiles.
+
+    `last` is the number of the last released line that is counted. It is stored in the transaction of
+    the counts: so both are there after a crash, or neither.
+    """
+
+    last: int
+
+    @abstractmethod
+    def add(self, upto: int, counts: Counts) -> None:
+        """Count the lines after `last` up to `upto`: all of them or, on an error, none.
+
+        Lines that are counted already (`upto` ≤ `last`) are ignored. So after `Unavailable` repeat the call
+        with the same counts: they may have been taken, and only the answer was lost.
+        """
+
+    def _is_new(self, upto: int, last: int) -> bool:
+        """Whether counts up to a line are new to a database that has counted up to `last`.
+
+        The caller collected them from `self.last` on. When the database has more (a commit whose answer
+        was lost, or a second service), counts that go further would count some lines twice.
+        """
+        if upto > last != self.last:
+            raise ConcurrentWriter(
+                f"the profiles are counted up to line {last:,} already, not {self.last:,}",
+                hint="repeat a failed call as it was; two services must not share one stream's name",
+            )
+        return upto > last
+
+    @abstractmethod
+    def counts_of(self, label: str) -> dict[str, int] | None:
+        """Return a label's counts by category, the most frequent first; None if it has none."""
+
+    @abstractmethod
+    def totals(self) -> dict[str, int]:
+        """Return the counts of all labels by category of the first level, the most frequent first."""
+
+    @abstractmethod
+    def delete(self, label: str) -> int:
+        """Delete a label's profile, also from the totals. Return how many records it counted."""
+
+    def sync(self) -> None:  # noqa: B027 - a store whose commits are durable has nothing to do
+        """Return when all counts are durable."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the database."""
+
+
+class NoProfiles(ProfileStore):
+    """Stores nothing."""
+
+    last = 0
+
+    def add(self, upto: int, counts: Counts) -> None:
+        """Store the position only."""
+        self.last = max(self.last, upto)
+
+    def counts_of(self, label: str) -> dict[str, int] | None:
+        """Return None: no profiles are kept."""
+        return None
+
+    def totals(self) -> dict[str, int]:
+        """Return no counts."""
+        return {}
+
+    def delete(self, label: str) -> int:
+        """Do nothing and return 0."""
+        return 0
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class SqliteProfiles(ProfileStore):
+    """Profiles of one stream in SQLite."""
+
+    def __init__(self, database: Database, stream: str = "default", *, owned: bool = False) -> None:
+        """`owned`: `close` closes the database too."""
+        self._database, self._owned = database, owned
+        try:
+            database.create(_TABLES)
+            with database.transaction() as connection:
+                connection.execute(
+                    "INSERT OR IGNORE INTO querycloak_stream (name, last) VALUES (?, 0)", (stream,)
+                )
+            ((self._stream, self.last),) = database.read(
+                "SELECT id, last FROM querycloak_stream WHERE name = ?", (stream,)
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    def add(self, upto: int, counts: Counts) -> None:
+        """Count in one transaction."""
+        rows = sum_counts(counts)
+        totals = first_levels((category, more) for _, category, more in rows)
+        with self._database.transaction() as connection:
+            ((last,),) = connection.execute(
+                "SELECT last FROM querycloak_stream WHERE id = ?", (self._stream,)
+            )
+            if self._is_new(upto, last):
+                connection.executemany(_ADD, ((self._stream, *row) for row in rows))
+                connection.executemany(_ADD_TOTAL, ((self._stream, *row) for row in totals))
+                connection.execute("UPDATE querycloak_stream SET last = ? WHERE id = ?", (upto, self._stream))
+        self.last = max(last, upto)
+
+    def counts_of(self, label: str) -> dict[str, int] | None:
+        """Read one label's rows."""
+        return by_frequency(self._database.read(_PROFILE, (self._stream, storable(label)))) or None
+
+    def totals(self) -> dict[str, int]:
+        """Read the totals, which every change updates."""
+        query = "SELECT category, count FROM querycloak_total WHERE stream = ?"
+        return by_frequency(self._database.read(query, (self._stream,)))
+
+    def delete(self, label: str) -> int:
+        """Delete the rows, and overwrite them in the file and in its log."""
+        key = (self._stream, storable(label))
+        with self._database.erasure() as connection:
+            found = connection.execute(_PROFILE, key).fetchall()
+            less = [(count, self._stream, category) for category, count in first_levels(found)]
+            connection.execute("DELETE FROM querycloak_profile WHERE stream = ? AND label = ?", key)
+            connection.executemany(
+                "UPDATE querycloak_total SET count = count - ? WHERE stream = ? AND category = ?", less
+            )
+            connection.execute("DELETE FROM querycloak_total WHERE count = 0")
+        return sum(count for _, count in found)
+
+    def sync(self) -> None:
+        """Return when all counts are durable."""
+        self._database.sync()
+
+    def close(self) -> None:
+        """Close the database if nothing else uses it."""
+        if self._owned:
+            self._database.close()
+
+
+def open_store(
+    url: str, stream: str = "default", patience: float = 10.0, *, database: Database | None = None
+) -> ProfileStore:
+    """Return the profiles of one stream: `sqlite:///FILE`, `postgresql://USER@HOST/DATABASE`, or `none`.
+
+    `sqlite` alone is the `database` of the state folder. Several streams share a database without seeing each
+    other. Raise StoreUnavailable if the database does not answer within `patience` seconds.
+    """
+    if url == "none":
+        return NoProfiles()
+    if url == "sqlite" and database is not None:
+        return SqliteProfiles(database, stream)
+    if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
+        return SqliteProfiles(Database(Path(url.removeprefix(_SQLITE)), patience), stream, owned=True)
+    if url.partition(":")[0] in {"postgresql", "postgres"}:
+        from querycloak.service.sinks.profiles_postgres import PostgresProfiles
+
+        return PostgresProfiles(url, stream, patience)
+    raise ParameterError(  # the address may hold a password, so it is not repeated
+        "the address of the profiles is neither `sqlite:///FILE` nor `postgresql://USER@HOST/DATABASE`"
+    )
+
+
+class ProfileCounter:
+    """Collects released records in memory and adds them to the store now and then.
+
+    A crash loses no count: replay counts again what the store lacks.
+    """
+
+    def __init__(self, store: ProfileStore, clock: Callable[[], float] = time.monotonic) -> None:
+        self.store, self._clock = store, clock
+        self._parts: list[pl.DataFrame] = []
+        self._records, self._upto, self._since = 0, store.last, clock()
+        #: Counts that the store refused: it may have them nevertheless, so it gets the same ones again.
+        self._refused: tuple[int, list[tuple[str, str, int]]] | None = None
+
+    def add(self, released: pl.DataFrame) -> None:
+        """Collect released records that the store does not have."""
+        first, last = released["offset"][0], int(released["offset"][-1])
+        new = released[max(0, max(self._upto, self.store.last) + 1 - first) :]
+        if not new.height:
+            return
+        if not self._parts:
+            self._since = self._clock()
+        self._parts.append(pl.DataFrame([new["user"], new["category"]]))
+        self._records += new.height
+        self._upto = last
+
+    def due(self) -> bool:
+        """Whether it is time to flush."""
+        if self._refused:
+            return True
+        return self._records >= RECORDS or (bool(self._parts) and self._clock() - self._since >= SECONDS)
+
+    def delete(self, label: str) -> None:
+        """Delete a label's profile, with what is not stored yet."""
+        self.flush()
+        self.store.delete(label)
+
+    def flush(self) -> None:
+        """Store what was refused before, then what was collected since."""
+        while self._refused or self._parts:
+            self._refused = self._refused or self._count()
+            self.store.add(*self._refused)
+            self._refused = None
+
+    def sync(self) -> None:
+        """Store everything, and return when it is durable."""
+        self.flush()
+        self.store.sync()
+
+    def _count(self) -> tuple[int, list[tuple[str, str, int]]]:
+        """Count what was collected, and start to collect again."""
+        counted = pl.concat(self._parts).drop_nulls("user").group_by("user", "category").len()
+        self._parts, self._records = [], 0
+        return self._upto, counted.with_columns(pl.col("category").fill_null("")).rows()
+
+
+def first_levels(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Sum counts by the first level of their category."""
+    whole: Counter[str] = Counter()
+    for category, count in rows:
+        whole[category] += count
+    counted: Counter[str] = Counter()
+    for category, count in whole.items():
+        counted[category.partition("/")[0]] += count
+    return sorted(counted.items())
+
+
+def by_frequency(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Order by frequency, then by name."""
+    return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
+
+
+def storable(text: str) -> str:
+    """Replace the one character that PostgreSQL cannot store, so that all stores return the same."""
+    return text.replace("\0", "\ufffd") if "\0" in text else text
+
+
+def sum_counts(counts: Counts) -> list[tuple[str, str, int]]:
+    """Return each label and category once, in order: neighbours in the index are written together."""
+    if not any("\0" in label or "\0" in category for label, category, _ in counts):
+        once = {(label, category) for label, category, _ in counts}
+        if len(once) == len(counts):  # the usual case: nothing to sum
+            return sorted(counts)
+    total: Counter[tuple[str, str]] = Counter()
+    for label, category, more in counts:
+        total[storable(label), storable(category)] += more
+    return sorted((label, category, more) for (label, category), more in total.items())
