@@ -74,9 +74,14 @@ def run(tmp_path):
         paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
         return subprocess.run(
             [sys.executable, "-c", "from querycloak.cli import main; main()", "obfuscate", *words],
-            cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, input=stdin, capture_output=True, text=True,
-            timeout=120, check=False,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": paths},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
 
     return call
 
