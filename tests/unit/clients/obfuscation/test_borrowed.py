@@ -5,9 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from tests.support.covers import area, covered, log_of, searches
 from tests.support.logs import made_up
-
-from .logs import area, covered, log_of, searches
 
 LOG = made_up(users=60, seed=4).frame
 
