@@ -23,6 +23,8 @@ _NEXT: Final = """SELECT first, last, checksum, lines FROM released WHERE first 
     coalesce((SELECT max(first) FROM released WHERE first <= ?), 0) AND last >= ? ORDER BY first LIMIT ?"""
 #: Batches that one query returns, at most.
 _MOST_BATCHES: Final = 256
+#: Bytes of one row, about: a read of a few lines reads a whole row.
+_ROW_BYTES: Final = 64 << 10
 
 
 class ReleasedLog:
@@ -46,9 +48,9 @@ class ReleasedLog:
             self._compare(first, lines)
         lines, count = new_lines(first, lines, count, self.last, self._database.path)
         if count:
-            row = (self.last + 1, self.last + count, time.time(), len(lines), zlib.crc32(lines), lines)
+            rows = _rows(self.last + 1, lines, time.time())
             with self._database.transaction() as connection:
-                connection.execute("INSERT OR REPLACE INTO released VALUES (?, ?, ?, ?, ?, ?)", row)
+                connection.executemany("INSERT OR REPLACE INTO released VALUES (?, ?, ?, ?, ?, ?)", rows)
             self.last, self._bytes = self.last + count, self._bytes + len(lines)
 
     def _compare(self, first: int, lines: bytes) -> None:
@@ -140,3 +142,14 @@ class ReleasedLog:
 
     def close(self) -> None:
         """Do nothing: the service closes the database."""
+
+
+def _rows(first: int, lines: bytes, now: float) -> Iterator[tuple[int, int, float, int, int, bytes]]:
+    """Yield the rows of lines `first` and following."""
+    begin = 0
+    while begin < len(lines):
+        end = lines.find(b"\n", begin + _ROW_BYTES) + 1 or len(lines)
+        part = lines[begin:end]
+        last = first + part.count(b"\n") - 1
+        yield first, last, now, len(part), zlib.crc32(part), part
+        first, begin = last + 1, end
