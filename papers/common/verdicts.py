@@ -225,6 +225,16 @@ def of_their_data() -> Judgement:
     return Judgement("of their data", Verdict.OPEN)
 
 
+def checked(says: str, here: str, checks: Iterable[bool]) -> Claim:
+    """Return a claim that must hold in every case."""
+    return Claim(says, here, every_case(checks))
+
+
+def stated(says: str, paper: str, here: str, judged: Judgement, because: str, *, study: str) -> Claim:
+    """Return a claim of the index: the paper's figure, ours, why they differ, and the study's command."""
+    return Claim(says, here, judged, paper, because, f"python -m papers {study}")
+
+
 #: All rules by the name that the index prints.
 RULES: dict[str, Callable[..., Judgement]] = {
     rule.__name__.replace("_", " "): rule

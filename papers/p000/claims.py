@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from papers.common.index import Stored
 from papers.common.render import percent
 from papers.common.verdicts import (
     Claim,
-    Judgement,
     accepts,
     as_fast,
     below,
@@ -18,17 +18,13 @@ from papers.common.verdicts import (
     every_case,
     of_their_data,
     similar,
+    stated,
 )
 from papers.p000.page import interval
 from papers.p000.results import PAPER_CATEGORIES, RELEASE_ONLY, SHOWN_K, THREE, Results
 from papers.p000.statistics import of_rates
 
-COMMAND, CLASSIFYING = "python -m papers p000", "python -m papers p003"
-
-
-def claim(says: str, paper: str, here: str, judged: Judgement, because: str, command: str = COMMAND) -> Claim:
-    """Return a headline claim."""
-    return Claim(says, here, judged, paper, because, command)
+claim = partial(stated, study="p000")
 
 
 #: The paper's headline figures: microseconds, percent, and the two numbers of its test.
@@ -88,7 +84,7 @@ def headline(both: Both) -> list[Claim]:
               of_their_data(),
               "Our made-up queries are made of words of our own tree, so that nearly all are classified; "
               "that says nothing of a real log. Our share is that of the log of paper 003.",
-              command=CLASSIFYING),
+              study="p003"),
     ]  # fmt: skip
 
 

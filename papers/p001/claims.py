@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from papers.common.index import Stored
-from papers.common.verdicts import Claim, Judgement, close, of_their_data, similar
+from papers.common.verdicts import Claim, close, of_their_data, similar, stated
 from papers.p001.page import at, number, spelled
 from papers.p001.results import COLUMNS, PAPER_FIRST, PAPER_LOG, PAPER_TABLE_3, Results, paper_5
 
-COMMAND = "python -m papers p001"
+claim = partial(stated, study="p001")
 TITLE = "Anonymous Search Histories Featuring Personalized Advertisement"
 PAGES = {"The full page": "p001"}
 #: The two settings of the headline, and the two whose first iteration is timed there; m and k.
@@ -30,11 +31,6 @@ def summary(results: Results) -> dict[str, Any]:
         "least": results.best("logsize", 100, 3),
         "most": results.best("logsize", 2, 2),
     }
-
-
-def claim(says: str, paper: str, here: str, judged: Judgement, because: str) -> Claim:
-    """Return a headline claim."""
-    return Claim(says, here, judged, paper, because, COMMAND)
 
 
 def headline(results: Results) -> list[Claim]:

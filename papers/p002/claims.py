@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from papers.common.index import Stored
 from papers.common.render import near
-from papers.common.verdicts import Claim, Judgement, every_case, of_their_data, similar
+from papers.common.verdicts import Claim, every_case, of_their_data, similar, stated
 from papers.p002.results import JOINED, SETTINGS, Results, compared, number
 
-COMMAND = "python -m papers p002"
+claim = partial(stated, study="p002")
 TITLE = "A Semantic-Preserving Differentially Private Method for Releasing Query Logs"
 PAGES = {"The full page": "p002"}
 At = tuple[str, float]  # a method and its ε
@@ -79,11 +80,6 @@ def summary(results: Results) -> dict[str, Any]:
 def headline(results: Results) -> list[Claim]:
     """Judge the headline claims."""
     return [log(results), nothing_lost(results), *orderings(results), *fourfold(results)]
-
-
-def claim(says: str, paper: str, here: str, judged: Judgement, because: str) -> Claim:
-    """Return a headline claim."""
-    return Claim(says, here, judged, paper, because, COMMAND)
 
 
 def log(results: Results) -> Claim:

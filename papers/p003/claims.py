@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise
 from statistics import fmean, median
 from typing import Any, NamedTuple
@@ -12,11 +13,11 @@ from papers.common.render import near, number, with_unit
 from papers.common.verdicts import (
     POINTS,
     Claim,
-    Judgement,
+    checked,
     close,
-    every_case,
     every_reading,
     of_their_data,
+    stated,
 )
 from papers.p003.figures import MOST_LEVELS, TOPIC_KS
 from papers.p003.results import Results, gaps
@@ -36,11 +37,6 @@ CLOSE, HIGH_INDEX = 0.1, 0.9
 LEAST_GAP = 0.01
 
 
-def claimed(says: str, here: str, checks: Iterable[bool]) -> Claim:
-    """Return a claim that must hold in every case."""
-    return Claim(says, here, every_case(checks))
-
-
 def over(results: Results, kind: str, column: str, ats: Iterable[int]) -> dict[int, float]:
     """Return a number at those of these k at which it was measured."""
     found = {at: results.value(kind, at, column) for at in ats}
@@ -55,7 +51,7 @@ def ends(values: dict[int, float], name: str = "k") -> str:
 
 def met(says: str, value: float | None, wanted: float) -> Claim:
     """Check a number of the thesis, up to some points."""
-    return claimed(says, with_unit(value), [] if value is None else [abs(value - wanted) <= POINTS])
+    return checked(says, with_unit(value), [] if value is None else [abs(value - wanted) <= POINTS])
 
 
 def bested(
@@ -71,7 +67,7 @@ def bested(
             low, high = min(values.values()), max(values.values())
             shown[k] = f"{number(found[kind])} against {low:.1f} to {high:.1f} at k = {k}"
     edges = sorted({min(shown), max(shown)}) if shown else []
-    return claimed(says, "; ".join(shown[k] for k in edges) or "–", checks)
+    return checked(says, "; ".join(shown[k] for k in edges) or "–", checks)
 
 
 def below(one: float, others: list[float]) -> bool:
@@ -91,8 +87,8 @@ def exposure(results: Results) -> list[Claim]:
     over_it, three = sum(value > 100 / k for k, value in found.items()), found.get(3)
     shown = f"{ends(found)}; above 100/k at {over_it} of {len(found)} k" if found else "–"
     return [
-        claimed("PEL is very close to 100/k", shown, close),
-        claimed("k = 3 is enough: at most 40 % exposed", with_unit(three), [three <= 40] if three else []),
+        checked("PEL is very close to 100/k", shown, close),
+        checked("k = 3 is enough: at most 40 % exposed", with_unit(three), [three <= 40] if three else []),
     ]
 
 
@@ -104,7 +100,7 @@ def loss_ratio(results: Results) -> list[Claim]:
     return [
         met("10 % is lost at k = 3", found.get(3), 10),
         met("50 % is lost at k = 35", found.get(35), 50),
-        claimed("the loss grows with k (dips of a point aside)", ends(found), steps),
+        checked("the loss grows with k (dips of a point aside)", ends(found), steps),
     ]
 
 
@@ -116,7 +112,7 @@ def clusterings(results: Results) -> list[Claim]:
         checks = [points[-1][1] > points[0][1] and points[-1][1] >= HIGH_INDEX for points in lines.values()]
         shown = [f"{p[0][1]:.2f} to {p[-1][1]:.2f} (k = {k})" for k, p in sorted(lines.items())]
         says = f"{name.capitalize()}: closer to 1 with more groups, and near it at the end"
-        claims.append(claimed(says, ", ".join(shown[:: max(len(shown) - 1, 1)]) or "–", checks))
+        claims.append(checked(says, ", ".join(shown[:: max(len(shown) - 1, 1)]) or "–", checks))
     return claims
 
 
@@ -131,7 +127,7 @@ def difference(results: Results) -> list[Claim]:
             if checks
             else "–"
         )
-        claims.append(claimed(f"{name.capitalize()}: k matters less with more groups", shown, checks))
+        claims.append(checked(f"{name.capitalize()}: k matters less with more groups", shown, checks))
     return claims
 
 
@@ -154,8 +150,8 @@ def frequencies(results: Results, column: str, kept: str, what: str) -> list[Cla
     )
     same = [kept >= 0.9 for kept in still.values()]
     return [
-        claimed(f"the same ten {what} stay the commonest (one may go)", tenths, same),
-        claimed("they come about as often as before", furthest, [near(r, 1) for r in ratios.values()]),
+        checked(f"the same ten {what} stay the commonest (one may go)", tenths, same),
+        checked("they come about as often as before", furthest, [near(r, 1) for r in ratios.values()]),
     ]  # fmt: skip
 
 
@@ -165,7 +161,7 @@ def reached(results: Results) -> list[Claim]:
     deepest = max((level for level, share in levels.items() if share >= 50), default=0)
     return [
         met("57 % of queries are classified down to level 5", levels.get(5), 57),
-        claimed("more than half get to level 5", f"more than half get to level {deepest}", [deepest >= 5]),
+        checked("more than half get to level 5", f"more than half get to level {deepest}", [deepest >= 5]),
     ]
 
 
@@ -187,10 +183,10 @@ def remain(results: Results) -> list[Claim]:
     least = f"least: {min(margin.values()):.2f} times 1/k" if margin else "–"
     flat, deep = gain(1), gain(5)
     return [
-        claimed("both are above 1/k at every level", least, [share > 1 for share in margin.values()]),
-        claimed("at level 1, five categories gain nothing (k = 5)", with_unit(flat, " points"),
+        checked("both are above 1/k at every level", least, [share > 1 for share in margin.values()]),
+        checked("at level 1, five categories gain nothing (k = 5)", with_unit(flat, " points"),
               [] if flat is None else [abs(flat) <= 2]),
-        claimed("at level 5, k = 5, five gain about 10 points", with_unit(deep, " points"),
+        checked("at level 5, k = 5, five gain about 10 points", with_unit(deep, " points"),
               [] if deep is None else [deep >= 1, 5 <= deep <= 15]),
     ]  # fmt: skip
 
@@ -201,7 +197,7 @@ def cost(results: Results) -> list[Claim]:
     ratios = [five[k] / one[k] for k in five if one.get(k)]
     middle = median(ratios) if ratios else None  # what runs first in a process also loads the tree
     shown = "–" if middle is None else f"{middle:.1f} times, median of k = 2 to 5"
-    return [claimed("five categories take three times as long", shown, [near(middle, 3)] if middle else [])]
+    return [checked("five categories take three times as long", shown, [near(middle, 3)] if middle else [])]
 
 
 def lost(results: Results) -> list[Claim]:
@@ -220,7 +216,7 @@ def lost(results: Results) -> list[Claim]:
         shown = [f"{one:.1f} against {two:.1f} at k = {k}" for k, (one, two) in sorted(pairs.items())]
         checks = [one < two for one, two in pairs.values()]
         edges = "; ".join(shown[:: max(len(shown) - 1, 1)]) or "–"
-        claims.append(claimed(f"{better} loses less than {worse}", edges, checks))
+        claims.append(checked(f"{better} loses less than {worse}", edges, checks))
     return claims
 
 
@@ -250,7 +246,7 @@ def kept(results: Results, column: str, best: str, worst: str | None) -> list[Cl
         if kind is not None:
             known = means if kind in means and len(means) == len(FOUR) else {}
             checks = [sign * (known[kind] - mean) > 0 for other, mean in known.items() if other != kind]
-            claims.append(claimed(f"{kind} {words} of the aggregations", shown, checks))
+            claims.append(checked(f"{kind} {words} of the aggregations", shown, checks))
     aggregated = list(means.values())
     for kind, words, sign in (
         ("graph", "Poblete keeps more than these", 1),
@@ -260,7 +256,7 @@ def kept(results: Results, column: str, best: str, worst: str | None) -> list[Cl
             100 * v for v in over(results, kind, column, (at for at in results.ats(kind) if at >= 1)).values()
         ]
         checks = [sign * (v - mean) > 0 for v in values for mean in aggregated]
-        claims.append(claimed(words, f"{min(values):.0f} to {max(values):.0f} %" if values else "–", checks))
+        claims.append(checked(words, f"{min(values):.0f} to {max(values):.0f} %" if values else "–", checks))
     return claims
 
 
@@ -271,7 +267,7 @@ def linked_by_queries(results: Results) -> list[Claim]:
     return [
         met("Korolova: 25 % linked at d = 1", results.value("threshold", 1, column), 25),
         met("… almost 0 % at d = 20", results.value("threshold", 20, column), 0),
-        claimed("Poblete: around 63 % for Kp > 5", ends(poblete, "K"),
+        checked("Poblete: around 63 % for Kp > 5", ends(poblete, "K"),
               [abs(value - 63) <= POINTS for value in poblete.values()]),
         bested(results, "plain is linked most of the four", "plain", column, above),
         bested(results, "semantic is linked no more than the others", "semantic", column,
@@ -284,7 +280,7 @@ def linked_by_categories(results: Results) -> list[Claim]:
     column = "record_linkage.categories"
     return [
         bested(results, "semantic is linked least of the four", "semantic", column, below),
-        claimed("the three others are close to each other", *_close(results, column)),
+        checked("the three others are close to each other", *_close(results, column)),
     ]
 
 
@@ -311,10 +307,10 @@ def exposed_by_queries(results: Results) -> list[Claim]:
     removals = {kind: over(results, kind, EXPOSED, results.ats(kind)) for kind in ("threshold", "graph")}
     least = [v for kind in FOUR for v in over(results, kind, EXPOSED, COMPARED_KS).values()]
     return [
-        claimed("the aggregations are close to 100/k", shown, [value <= CLOSE for value in far.values()]),
-        claimed("Korolova exposes least of all", ends(removals["threshold"], "d"),
+        checked("the aggregations are close to 100/k", shown, [value <= CLOSE for value in far.values()]),
+        checked("Korolova exposes least of all", ends(removals["threshold"], "d"),
               [v < min(least) for v in removals["threshold"].values()] if least else []),
-        claimed("Poblete exposes most of all", ends(removals["graph"], "K"),
+        checked("Poblete exposes most of all", ends(removals["graph"], "K"),
               [v > max(least) for at, v in removals["graph"].items() if at > 1] if least else []),
     ]  # fmt: skip
 
@@ -334,9 +330,9 @@ def exposed_by_categories(results: Results) -> list[Claim]:
     shown = "; ".join(at_five) + " (k = 5)" if at_five else "–"
     lower = [one < two for one, two in pairs.values()]
     return [
-        claimed("PEL by categories is lower than by queries", shown, lower),
+        checked("PEL by categories is lower than by queries", shown, lower),
         bested(results, "plain is slightly the worst of the four", "plain", column, above),
-        claimed("Poblete: 93 to 95 %", ends(poblete, "K"), [88 <= one <= 100 for one in poblete.values()]),
+        checked("Poblete: 93 to 95 %", ends(poblete, "K"), [88 <= one <= 100 for one in poblete.values()]),
     ]  # fmt: skip
 
 
@@ -371,6 +367,7 @@ LOSS_RATIO, LOSS_MEDIAN = "information_loss_ratio.queries_mean", "information_lo
 TIES = ("position", "first")
 
 
+claim, crowd_claim = partial(stated, study="p003"), partial(stated, study="p003_crowd")
 TITLE = "Contributions to privacy in web search engines"
 PAGES = {"Chapter 4, the crowd": "p003_crowd", "chapter 5, microaggregation": "p003"}
 
@@ -403,11 +400,6 @@ def headline(both: Both) -> list[Claim]:
     return [hops(crowd), unexposed(crowd), cut(crowd), penalty(crowd), *chapter_5(both.groups)]
 
 
-def claim(study: str, says: str, paper: str, here: str, judged: Judgement, because: str) -> Claim:
-    """Return a headline claim."""
-    return Claim(says, here, judged, paper, because, f"python -m papers p{study}")
-
-
 def hops(crowd: Crowd) -> Claim:
     """Section 4.7.3."""
     found = [
@@ -417,7 +409,7 @@ def hops(crowd: Crowd) -> Claim:
         if (value := crowd.value("exponent", exponent, reading, "hops")) is not None
     ]
     here = f"{min(found):.2f} to {max(found):.2f}, by exponent and reading" if found else "–"
-    return claim("003_crowd",
+    return crowd_claim(
         "a query takes 3.59 hops", f"{HOPS}", here, every_reading(near(value, HOPS) for value in found),
         "The thesis gives no exponent for its network, and the hops follow from it: with a suitable one each "
         "reading comes near 3.59, so that this is no test.",
@@ -434,7 +426,7 @@ def unexposed(crowd: Crowd) -> Claim:
         is not None
     ]
     here = f"{min(found):.1f} to {max(found):.1f} %, by exponent and reading" if found else "–"
-    return claim("003_crowd",
+    return crowd_claim(
         "more than 95 % of the users keep more than 40 % uncertainty (PEL up to 60 %), with real histories",
         f"> {UNEXPOSED:.0f} %", here, every_reading(value > UNEXPOSED for value in found),
         "Our histories are made up. Whoever searches far more than others runs out of friends' trust and "
@@ -451,7 +443,7 @@ def cut(crowd: Crowd) -> Claim:
             known = {at: value for at, value in spread.items() if value is not None}
             if interval(BEST) in known and len(known) > 1:
                 checks[way, tie] = max(known, key=lambda at: known[at]) == interval(BEST)
-    return claim("003_crowd",
+    return crowd_claim(
         "θ = 80–60 % gives positions the highest variance", "80–60 %",
         f"so in {sum(checks.values())} of {len(checks)} readings", every_reading(checks.values()),
         "It depends on how people with equal counts are placed, which the thesis does not say.",
@@ -467,7 +459,7 @@ def penalty(crowd: Crowd) -> Claim:
         if enough:
             least[way] = min(enough)
     here = " to ".join(f"{at}" for at in sorted(set(least.values()))) or "–"
-    return claim("003_crowd",
+    return crowd_claim(
         f"ζ = 0.03 is the smallest penalty that exposes all selfish users ({ALL:.0f} % or more)",
         f"{PENALTY}", here, every_reading(at == PENALTY for at in least.values()),
         "A selfish user submits nobody else's queries: a single one of her own that all friends refuse makes "
@@ -485,24 +477,24 @@ def chapter_5(results: Results) -> list[Claim]:
     best = bested(results, "", "topic", LOST, below).judged
     about = results.about
     return [
-        claim("003", "1,000 users with 55,666 lines", f"{LINES:,}",
+        claim("1,000 users with 55,666 lines", f"{LINES:,}",
               f"{about['rows']:,} of {about['users']:,} people", of_their_data(),
               "Made up to be about as large."),
-        claim("003", "PEL is about 100/k (within a tenth of it, each k from 2 to 10; syntactic method)",
+        claim("PEL is about 100/k (within a tenth of it, each k from 2 to 10; syntactic method)",
               "100/k", close_to.here, close_to.judged,
               "How far it is from 100/k depends on the log."),
-        claim("003", "10 % is lost at k=3 (ILR, syntactic method)", "10 %", with_unit(ratios[0]),
+        claim("10 % is lost at k=3 (ILR, syntactic method)", "10 %", with_unit(ratios[0]),
               close(ratios[0], 10),
               f"It goes by the queries of a log, and ours are made up. The median over people is "
               f"{middle[0]}."),
-        claim("003", "50 % is lost at k=35", "50 %", with_unit(ratios[1]), close(ratios[1], 50),
+        claim("50 % is lost at k=35", "50 %", with_unit(ratios[1]), close(ratios[1], 50),
               f"As above; the median is {middle[1]}."),
-        claim("003", "semantic MDAV has the lowest information loss (IL) for every k from 2 to 7", "every k",
+        claim("semantic MDAV has the lowest information loss (IL) for every k from 2 to 7", "every k",
               f"{least.judged.right} of {least.judged.checks}; {least.here}", least.judged,
               f"IL goes by categories, and so does the topic method, which loses least for {best.right} of "
               f"{best.checks} k."),
         *(
-            claim("003", f"Korolova's method removes {wanted} % of the queries at d={d}", f"{wanted} %",
+            claim(f"Korolova's method removes {wanted} % of the queries at d={d}", f"{wanted} %",
                   with_unit(value), close(value, wanted),
                   "The thesis names neither noise nor threshold. With those of that method's own formulas "
                   "1,000 people are too few." if d == 1 else "As above.")

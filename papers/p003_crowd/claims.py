@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 from papers.common.render import near, number
-from papers.common.verdicts import Claim, every_case
+from papers.common.verdicts import Claim, checked
 from papers.p003_crowd.results import (
     AVERAGES,
     DEVIATIONS,
@@ -33,11 +33,6 @@ NOISE = 1.0
 SAME = "within a quarter"
 
 
-def claimed(says: str, here: str, checks: Iterable[bool]) -> Claim:
-    """Return a claim that must hold in every case."""
-    return Claim(says, here, every_case(checks))
-
-
 def listed(values: dict[Any, float], digits: int = 2) -> str:
     """Return the first and the last of some numbers."""
     found = list(values.values())
@@ -46,7 +41,7 @@ def listed(values: dict[Any, float], digits: int = 2) -> str:
 
 def alike(says: str, found: dict[Any, float], wanted: dict[Any, float], digits: int = 2) -> Claim:
     """Check numbers of the thesis one by one."""
-    return claimed(says, listed(found, digits), [near(value, wanted[at]) for at, value in found.items()])
+    return checked(says, listed(found, digits), [near(value, wanted[at]) for at, value in found.items()])
 
 
 def cuts(results: Results, reading: str) -> list[Claim]:
@@ -65,9 +60,9 @@ def cuts(results: Results, reading: str) -> list[Claim]:
         shown = "–" if best is None else f"{best:.1f}; most: {variance[widest]:.1f} at {widest} %"
         claims += [
             alike(f"nine variances ({SAME}), {words}", variance, THESIS_VARIANCE, 1),
-            claimed(f"60–80 % has the highest variance, {words}", shown,
+            checked(f"60–80 % has the highest variance, {words}", shown,
                     [(best or 0) > one for one in others]),
-            claimed(f"every cut spreads positions more than none, {words}",
+            checked(f"every cut spreads positions more than none, {words}",
                   f"none: {number(none)}", [one > (none or 0) for one in more]),
         ]  # fmt: skip
     return claims
@@ -83,7 +78,7 @@ def positions(results: Results, reading: str) -> list[Claim]:
         alike(f"average positions are near the ideal ({SAME})", average, {k: k / 2 for k in FRIENDS}),
         alike(f"ten average positions ({SAME})", average, dict(zip(FRIENDS, AVERAGES, strict=True))),
         alike(f"ten deviations ({SAME})", deviation, dict(zip(FRIENDS, DEVIATIONS, strict=True))),
-        claimed("ten deviations are larger than the previous protocol's", listed(deviation), wider),
+        checked("ten deviations are larger than the previous protocol's", listed(deviation), wider),
     ]
 
 
@@ -91,12 +86,12 @@ def exposed(results: Results, reading: str) -> list[Claim]:
     """Table 4.2: histories of a log."""
     by_friends = results.friends("selfish", 0.0, reading, "exposed", "by_friends", "*", "60")
     falls = [after <= before + NOISE for before, after in pairwise(by_friends.values())]
-    claims = [claimed("the fewer friends, the more exposed users", listed(by_friends, 1), falls)]
+    claims = [checked("the fewer friends, the more exposed users", listed(by_friends, 1), falls)]
     for limit, counts in EXPOSED.items():
         value = results.value("selfish", 0.0, reading, "exposed", "honest", limit)
         checks = [] if value is None else [near(10 * value, sum(counts))]
         claims.append(
-            claimed(f"{sum(counts):.1f} of 1,000 are exposed above {limit} % ({SAME})",
+            checked(f"{sum(counts):.1f} of 1,000 are exposed above {limit} % ({SAME})",
                   number(None if value is None else 10 * value), checks)
         )  # fmt: skip
     return claims
@@ -109,10 +104,10 @@ def tenths(results: Results, reading: str) -> list[Claim]:
     kept = results.value("selfish", 0.0, reading, "exposed", "honest", "60")
     synthetic = results.value("cut", spelled(BEST), reading, "exposed", "honest", "60")
     return [
-        claimed("nearly 90 % expose less than 20 % (85 % or more)", number(few),
+        checked("nearly 90 % expose less than 20 % (85 % or more)", number(few),
               [] if few is None else [few >= 85]),
         *(
-            claimed(f"more than 95 % are not exposed, {words}", number(None if one is None else 100 - one),
+            checked(f"more than 95 % are not exposed, {words}", number(None if one is None else 100 - one),
                   [] if one is None else [one < 5])
             for words, one in (("histories", kept), ("synthetic queries", synthetic))
         ),
@@ -127,13 +122,13 @@ def punished(results: Results, reading: str) -> list[Claim]:
     low = {at: value for at, value in selfish.items() if at <= 0.01}
     steps = [honest[PENALTIES[-1]] > honest[0.0]] if {0.0, PENALTIES[-1]} <= set(honest) else []
     return [
-        claimed(f"from ζ = 0.03 on all selfish users are exposed ({ALL:.0f} % or more)", listed(high, 1),
+        checked(f"from ζ = 0.03 on all selfish users are exposed ({ALL:.0f} % or more)", listed(high, 1),
               [value >= ALL for value in high.values()]),
-        claimed(f"up to ζ = 0.01 few are ({FEW:.0f} % or less)", listed(low, 1),
+        checked(f"up to ζ = 0.01 few are ({FEW:.0f} % or less)", listed(low, 1),
               [value <= FEW for value in low.values()]),
         alike(f"eight shares of exposed honest users ({SAME})", honest,
               {at: pair[0] for at, pair in PUNISHED.items()}),
-        claimed("more honest users are exposed with ζ = 0.1 than with 0", listed(honest, 1), steps),
+        checked("more honest users are exposed with ζ = 0.1 than with 0", listed(honest, 1), steps),
     ]  # fmt: skip
 
 
@@ -141,7 +136,7 @@ def crowded_out(results: Results, reading: str) -> list[Claim]:
     """Figure 4.2: histories of a log."""
     found = results.over("selfish", SELFISH, reading, "exposed", "honest", "60")
     steps = [after > before for before, after in pairwise(found.values())]
-    return [claimed("the more selfish users, the more honest ones are exposed", listed(found, 1), steps)]
+    return [checked("the more selfish users, the more honest ones are exposed", listed(found, 1), steps)]
 
 
 def isolated(results: Results, reading: str) -> list[Claim]:
@@ -150,7 +145,7 @@ def isolated(results: Results, reading: str) -> list[Claim]:
     for words, part, at in (("histories", "selfish", 0.1), ("synthetic queries", "penalty", 0.03)):
         found = results.friends(part, at, reading, "own", "selfish", "*")
         most = [value > MOST for value in found.values()]
-        claims.append(claimed(f"selfish users must submit most of their own, {words}", listed(found), most))
+        claims.append(checked(f"selfish users must submit most of their own, {words}", listed(found), most))
     return claims
 
 
@@ -159,8 +154,8 @@ def usable(results: Results, reading: str) -> list[Claim]:
     hops = results.value("hops", 1000, reading, "hops")
     response = results.value("hops", 1000, reading, "response_ms")
     return [
-        claimed(f"{HOPS} hops ({SAME})", number(hops, 2), [] if hops is None else [near(hops, HOPS)]),
-        claimed(f"{RESPONSE} ms ({SAME})", number(response, 0),
+        checked(f"{HOPS} hops ({SAME})", number(hops, 2), [] if hops is None else [near(hops, HOPS)]),
+        checked(f"{RESPONSE} ms ({SAME})", number(response, 0),
               [] if response is None else [near(response, RESPONSE)]),
     ]  # fmt: skip
 
@@ -170,7 +165,7 @@ def sized(results: Results, reading: str) -> list[Claim]:
     sizes = list(results.over("size, few", SIZES, reading, "hops").values())
     same = [near(value, sizes[0]) for value in sizes[1:]]
     return [
-        claimed(
+        checked(
             "it works alike in networks of 1,000 to 10,000,000 (hops)", listed(dict(enumerate(sizes))), same
         )
     ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,16 +13,16 @@ from papers.common.index import Stored
 from papers.common.render import near, percent
 from papers.common.verdicts import (
     Claim,
-    Judgement,
     among_first,
     among_first_if_fed,
+    checked,
     difference,
-    every_case,
     of_their_data,
+    stated,
 )
 from papers.p004.results import FULL_DRAWS, FULL_FUNCTIONS, OURS, PROPOSED, Floats, Mean, Results
 
-COMMAND = "python -m papers p004"
+claim = partial(stated, study="p004")
 TITLE = "Quantifying Web-Search Privacy"
 PAGES = {"The full page": "p004"}
 SEARCHES = 73_984
@@ -57,11 +58,6 @@ DECILES = np.arange(0.1, 0.95, 0.1)
 PERCENTILES = np.arange(0.01, 1.0, 0.01)
 
 
-def claimed(says: str, here: str, checks: Iterable[bool]) -> Claim:
-    """Return a claim that must hold in every case."""
-    return Claim(says, here, every_case(checks))
-
-
 def differs(says: str, mean: Mean | None) -> Claim:
     """Return a claim about a difference, judged by its interval."""
     return Claim(says, spelled(mean), difference(mean))
@@ -80,11 +76,11 @@ def ranked(results: Results, method: str, paper: dict[str, int]) -> list[Claim]:
     among = [name in first for name in theirs[:FIRST]] if ours else []
     rank = rank_correlation([paper[name] for name in paper], [ours[name] for name in paper]) if ours else None
     return [
-        claimed(f"{theirs[0]} is first", names[0] if ours else "–", [names[0] == theirs[0]] if ours else []),
-        claimed(
+        checked(f"{theirs[0]} is first", names[0] if ours else "–", [names[0] == theirs[0]] if ours else []),
+        checked(
             f"the first four are {', '.join(theirs[:FIRST])} (in any order)", ", ".join(first) or "–", among
         ),
-        claimed(
+        checked(
             "the order of all 16 that the paper lists is like ours (rank correlation of 0.5 or more)",
             "–" if rank is None else f"{rank:.2f}",
             [] if rank is None else [rank >= 0.5],
@@ -111,7 +107,7 @@ def table_4(results: Results) -> list[Claim]:
     second = list(ours.values())[1] if ours else 0.0
     return [
         *ranked(results, "usr", TABLE_4),
-        claimed(
+        checked(
             "time tells by far most: nothing else has half as much",
             f"the second has {second:.0f}" if ours else "–",
             [second < 50 and next(iter(ours)) == "D_Time"] if ours else [],
@@ -128,8 +124,8 @@ def table_5(results: Results) -> list[Claim]:
     shown = [f"{sum(found)} of {len(found)}" if both else "–" for found in (rises, falls)]
     return [
         *ranked(results, "tmn", TABLE_5),
-        claimed(f"more telling than against USR: {', '.join(RISES)}", shown[0], rises),
-        claimed(f"less telling than against USR: {', '.join(FALLS)}", shown[1], falls),
+        checked(f"more telling than against USR: {', '.join(RISES)}", shown[0], rises),
+        checked(f"less telling than against USR: {', '.join(FALLS)}", shown[1], falls),
     ]
 
 
@@ -139,7 +135,7 @@ def aggregated(results: Results) -> list[Claim]:
     share = float(np.mean(cases)) if cases else None
     means = [line["mean"] - line["median"] for line in results.part("alone")]
     return [
-        claimed(
+        checked(
             f"in {percent(IN_CASES, 0)} of the cases the median does better than two thirds of the single"
             " functions (within a quarter)",
             "–" if share is None else f"{percent(share, 0)} of {len(cases)}",
@@ -154,9 +150,9 @@ def over_deciles(results: Results, says: str, number: str) -> Claim:
     """Compare `tmn` and `usr` at each decile of people."""
     tmn, usr = (results.quantiles(method, number, DECILES) for method in ("tmn", "usr"))
     if tmn is None or usr is None:
-        return claimed(says, "–", [])
+        return checked(says, "–", [])
     above = (tmn > usr).tolist()
-    return claimed(says, f"at {sum(above)} of {len(above)} deciles", above)
+    return checked(says, f"at {sum(above)} of {len(above)} deciles", above)
 
 
 def figure_2(results: Results) -> list[Claim]:
@@ -172,7 +168,7 @@ def figure_2(results: Results) -> list[Claim]:
         differs("TMN's relative privacy is better (error, TMN less USR)",
              results.apart("tmn", "usr", "relative error")),
         over_deciles(results, "… across all users", "relative error"),
-        claimed("the gap grows from the 1st to the 5th and the 9th decile of users",
+        checked("the gap grows from the 1st to the 5th and the 9th decile of users",
               "–" if gap is None else " … ".join(f"{one:.3f}" for one in gap),
               [] if gap is None else [a < b for a, b in pairwise(gap)]),
     ]  # fmt: skip
@@ -185,7 +181,7 @@ def figure_3(results: Results) -> list[Claim]:
     return [
         differs("TMN has the better worst case (TMN less USR)", results.apart("tmn", "usr", "worst")),
         over_deciles(results, "… across all users", "worst"),
-        claimed("over both clusters USR is better, for about 90 % of the users (within 5 points)",
+        checked("over both clusters USR is better, for about 90 % of the users (within 5 points)",
               percent(better, 0),
               [] if better is None else [abs(better - BETTER_MEAN) <= ABOUT]),
         differs("… on average (mean over clusters, USR less TMN)", results.apart("usr", "tmn", "mean")),
@@ -197,7 +193,7 @@ def broken(results: Results, method: str) -> Claim:
     """Check whether the attack breaks the privacy of most users."""
     found = {number: results.values(method, number) for number in ("error", "worst")}
     shares = {number: float(np.mean(values < BROKEN)) for number, values in found.items() if values.size}
-    return claimed(
+    return checked(
         f"{method.upper()}: most users' privacy is broken, in structure and above all in topics"
         f" (below {BROKEN})",
         ", ".join(f"{number} {percent(share, 0)}" for number, share in shares.items()) or "–",
@@ -216,7 +212,7 @@ def figure_4(results: Results) -> list[Claim]:
             moves = np.ptp(middles, axis=0)
             checks, most = (moves <= STEADY).ravel().tolist(), float(moves.max())
         found.append(
-            claimed(f"{method.upper()}: percentiles 5, 50 and 95 do not change with the people learned from"
+            checked(f"{method.upper()}: percentiles 5, 50 and 95 do not change with the people learned from"
                   f" (both errors; by {STEADY} at most)", f"by {most:.3f} at most" if checks else "–", checks)
         )  # fmt: skip
     return found
@@ -274,11 +270,6 @@ def summary(results: Results) -> dict[str, Any]:
 def headline(results: Results) -> list[Claim]:
     """Judge the headline claims."""
     return [log(results), *features(results), *better(results)]
-
-
-def claim(says: str, paper: str, here: str, judged: Judgement, because: str) -> Claim:
-    """Return a headline claim."""
-    return Claim(says, here, judged, paper, because, COMMAND)
 
 
 def log(results: Results) -> Claim:

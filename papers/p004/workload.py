@@ -27,9 +27,9 @@ from querycloak.attacks.base import ClusteredTrace, TraceClusters
 from querycloak.attacks.case import Truth
 from querycloak.attacks.link_learned import beginnings, features, in_time, pair_scores, relations, training
 from querycloak.attacks.link_learned.term_frequencies import TermFrequencies
-from querycloak.clients.obfuscation import trace
-from querycloak.clients.obfuscation.searches import Searches
-from querycloak.clients.obfuscation.settings import Settings as Cover
+from querycloak.clients.obfuscation.base import choose
+from querycloak.clients.obfuscation.history import SearchHistory
+from querycloak.clients.obfuscation.mixing import mix
 from querycloak.keys import Secret, derive
 
 Longs = npt.NDArray[np.int64]
@@ -117,7 +117,9 @@ class Traces:
     def _covered(self, method: str, draw: int) -> pl.DataFrame:
         """Cover all users with as many fakes as searches; return rows with `released_row` and the truth."""
         key = derive(Secret.choose(self.setup.seed).value, "study", method, str(draw))
-        rows, truth = trace.cover(self.log, Cover(method=method, fakes=1.0), key)
+        kind, settings = choose(method, {"fakes": 1.0})
+        chunks = list(mix(kind(SearchHistory.of(self.log), settings, key)))
+        rows, truth = (pl.concat([getattr(chunk, part) for chunk in chunks]) for part in ("trace", "truth"))
         return rows.hstack(truth)
 
     def fingerprint(self, method: str, draw: int) -> str:
@@ -295,4 +297,4 @@ def share_with_topic(log: pl.DataFrame, background: TermFrequencies) -> float:
 
 def searches_of(log: pl.DataFrame) -> Longs:
     """Count everybody's searches."""
-    return np.diff(Searches.of(log).begins)
+    return np.diff(SearchHistory.of(log).begins)

@@ -127,6 +127,18 @@ MEASURES = Registry(
 )
 
 
+COVERS = Registry(
+    kind="obfuscation method",
+    group="querycloak.covers",
+    built_in={
+        "tmn": "querycloak.clients.obfuscation.tmn:TrackMeNot",
+        "usr": "querycloak.clients.obfuscation.borrowed:UserCover",
+        "hybrid": "querycloak.clients.obfuscation.borrowed:HybridCover",
+        "shadow": "querycloak.clients.obfuscation.shadow:Shadow",
+    },
+)
+
+
 #: Parts that were registered by hand, as `module:name`, by kind of part and name.
 Additions = dict[str, dict[str, str]]
 

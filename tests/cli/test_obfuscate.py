@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from querycloak import formats
 from querycloak.cli import main
-from querycloak.clients.obfuscation.settings import METHODS
+from querycloak.registry import COVERS
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def log(run):
     return "log.tsv"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", COVERS.built_in)
 def test_a_trace_and_its_truth(run, log, method):
     done = run(
         "obfuscate", log, "-m", method, "-o", "trace.tsv", "--truth", "t.parquet", "--seed", 1, "--json"
@@ -104,12 +104,12 @@ def test_a_log_without_times(run):
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        (["one.csv", "-m", "usr", "-o", "t.csv"], 3, "the log has one person only"),
-        (["one.csv", "-m", "tnm", "-o", "t.csv"], 2, "no way to cover is called `tnm`"),
-        (["one.csv", "-m", "tmn"], 2, "where the traces go"),
-        (["-m", "tmn", "-o", "t.csv"], 2, "name a log"),
-        (["one.csv", "-m", "tmn", "-o", "t.csv", "--fakes", "-1"], 2, "`fakes` must be a number"),
-        (["one.csv", "-m", "usr", "-o", "t.csv", "--timing", "burst"], 2, "takes no timing"),
+        (["one.csv", "-m", "usr", "-o", "t.csv"], 3, "the log has one user only"),
+        (["one.csv", "-m", "tnm", "-o", "t.csv"], 2, "no obfuscation method is called `tnm`"),
+        (["one.csv", "-m", "tmn"], 2, "an output (`-o`) are needed"),
+        (["-m", "tmn", "-o", "t.csv"], 2, "a log and an output"),
+        (["one.csv", "-m", "tmn", "-o", "t.csv", "--fakes", "-1"], 2, "`fakes` must be float, at least 0"),
+        (["one.csv", "-m", "usr", "-o", "t.csv", "--timing", "burst"], 2, "no setting called `timing`"),
         (["one.csv", "-m", "tmn", "-o", "t.csv", "--bag", "none"], 2, "bag of text does not exist"),
         (["one.csv", "-m", "tmn", "-o", "t.csv", "--speed", "2"], 2, "go with `--live`"),
         (["one.csv", "-m", "tmn", "-o", "-", "--json"], 2, "both go to standard output"),
@@ -120,7 +120,7 @@ def test_a_log_without_times(run):
         (["one.csv", "-m", "tmn", "-o", "t.csv", "--truth", "no/t"], 2, "the truth cannot be written"),
         (["one.csv", "-m", "tmn", "-o", "t.csv", "--truth", "./t.csv"], 2, "would replace another output"),
         (["one.csv", "-m", "tmn", "-o", "one.csv"], 2, "would replace an input"),
-        (["-m", "tmn", "--live", "--every", "0"], 2, "`every` must be a number above 0"),
+        (["-m", "tmn", "--live", "--every", "0"], 2, "`every` must be float, at least 0.001"),
     ],
 )
 def test_refusals(run, words, status, message):
@@ -131,6 +131,23 @@ def test_refusals(run, words, status, message):
     assert "secret" not in done.stderr
     assert "alone" not in done.stderr
     assert not Path("t.csv").exists()
+
+
+@pytest.mark.parametrize("target", ["-o", "--truth"])
+def test_an_input_is_never_replaced(run, log, target):
+    before = Path(log).read_bytes()
+    where = {"-o": "new.tsv", "--truth": "t.parquet"} | {target: log}
+    done = run("obfuscate", log, "-m", "usr", *(word for pair in where.items() for word in pair))
+    assert done.exit_code == 2
+    assert "would replace an input" in done.stderr
+    assert Path(log).read_bytes() == before
+    assert os.listdir() == [log]
+
+
+def test_a_bag_is_never_replaced(run, log):
+    Path("bag.txt").write_text("garden lamps\n")
+    assert run("obfuscate", log, "-m", "tmn", "--bag", "bag.txt", "-o", "bag.txt").exit_code == 2
+    assert Path("bag.txt").read_text() == "garden lamps\n"
 
 
 def test_nothing_is_left_of_a_failure(run, log):
@@ -160,6 +177,22 @@ def test_live_ends_with_its_input(tmp_path, monkeypatch):
     done = CliRunner().invoke(main, words, input="")
     assert json.loads(done.stdout) == {"real": 0, "fakes": 0, "not_understood": 0}
     assert stat.S_IMODE(Path("sent.jsonl").stat().st_mode) == 0o600
+
+
+def test_an_existing_live_output_becomes_private(tmp_path, monkeypatch):
+    """Its lines show which queries are dummies."""
+    monkeypatch.chdir(tmp_path)
+    Path("sent.jsonl").write_text("")
+    Path("sent.jsonl").chmod(0o644)
+    done = CliRunner().invoke(main, ["obfuscate", "--live", "-m", "tmn", "-o", "sent.jsonl"], input="oboe\n")
+    assert done.exit_code == 0, done.stderr
+    assert stat.S_IMODE(Path("sent.jsonl").stat().st_mode) == 0o600
+
+
+def test_live_takes_queries_in_every_script():
+    done, sent = live("می\u200cخواهم\nक्\u200dष\n", "--every", "1000")
+    assert [line["query"] for line in sent] == ["می\u200cخواهم", "क्\u200dष"]
+    assert "not understood" not in done.stderr
 
 
 def test_live_is_interrupted_cleanly():

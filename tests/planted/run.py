@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FAULTS = Path(__file__).with_name("faults.toml")
-#: What tests need of the tree beside `src` and `tests`.
+#: What tests need of the tree beside code.
 _BESIDE = ("pyproject.toml", "README.md", "docs", "CHANGELOG.md", "Makefile")
 _CAUGHT, _SURVIVES = "caught", "survives today"
 #: Seconds after which the tests of one fault are given up.
@@ -76,7 +76,7 @@ def find(fault: Fault, tree: Path) -> Path:
 
 def copy(tree: Path) -> None:
     """Copy what tests need; files keep their times, so that what Numba compiled stays valid."""
-    for name in ("src", "tests"):
+    for name in ("src", "tests", "benchmarks", "papers"):
         shutil.copytree(ROOT / name, tree / name, symlinks=True)
     for name in _BESIDE:
         if (ROOT / name).is_dir():

@@ -111,47 +111,30 @@ def obfuscate(
     output: str,
     *,
     method: str,
-    fakes: float | None = None,
-    timing: str | None = None,
-    bag: str | None = None,
-    pool: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    progress: Progress = silent,
     **options: Any,
 ) -> dict[str, Any]:
     """Hide the searches of a log among dummy queries; write the traces to a file."""
-    from querycloak.clients.obfuscation.settings import Settings
-    from querycloak.engines.obfuscate import Cover
-    from querycloak.engines.obfuscate import obfuscate as run
+    from querycloak.clients.obfuscation.run import Cover, cover
 
-    settings = Settings(method=method, fakes=fakes, timing=timing, bag=bag, pool=pool)
-    return run(Cover(log=log, output=output, settings=settings, **options))
+    request = Cover(log=log, output=output, method=method, settings=settings or {}, **options)
+    return cover(request, progress)
 
 
 def obfuscate_live(
     output: str,
     *,
     method: str,
-    fakes: float | None = None,
-    timing: str | None = None,
-    bag: str | None = None,
-    pool: str | None = None,
+    settings: Mapping[str, Any] | None = None,
     every: float | None = None,
     speed: float | None = None,
     seed: int | None = None,
 ) -> dict[str, int]:
     """Read real queries from standard input and write them among dummy queries."""
-    from querycloak.clients.obfuscation.live import Rhythm
-    from querycloak.clients.obfuscation.settings import Settings
-    from querycloak.engines.obfuscate import live
+    from querycloak.clients.obfuscation.live import run
 
-    settings = Settings(method=method, fakes=fakes, timing=timing, bag=bag, pool=pool)
-    chosen: dict[str, Any] = {
-        "timing": settings.timing,
-        "fakes": settings.fakes,
-        "every": every,
-        "speed": speed,
-    }
-    rhythm = Rhythm(**{name: value for name, value in chosen.items() if value is not None})
-    return live(settings, rhythm, output, seed)
+    return run(method, settings or {}, {"every": every, "speed": speed}, output, seed)
 
 
 def simulate_crowd(

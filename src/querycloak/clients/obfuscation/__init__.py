@@ -1,1 +1,4 @@
-"""Cover by fake queries (paper 004): four ways to make them, in a file and live."""
+"""Obfuscation (paper 004): real searches among dummy ones, in a file or live.
+
+A method is a `base.CoverMethod`; `registry.COVERS` names the built-in ones and those of plug-ins.
+"""

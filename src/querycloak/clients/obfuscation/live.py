@@ -1,98 +1,107 @@
-"""Cover as it is needed: real queries come in, and go out among fakes that are due.
+"""Live obfuscation: real queries come in, and go out among dummy queries that are due.
 
-    async for sent in cover(queries, client, Rhythm(timing="burst"), draws):
-        answer = await search(sent.query)
-        if not sent.fake:
+    async for query in mix_live(queries, cover, LiveTiming(timing="burst"), stream):
+        answer = await search(query.text)
+        if not query.fake:
             show(answer)
 
-`fake` is for the one who sends them, who must know which answers to drop; it belongs nowhere else.
+`fake` is for the sender only, which must drop the answers of dummy queries.
+
+Lines of the protocol on standard input are a query, as plain text or `{"query": …}`, or the titles of
+results, `{"results": [titles]}`; lines of the output are JSON objects.
 """
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
-import math
-from collections.abc import AsyncIterator, Iterable
+import json
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, Final
 
-from querycloak.clients.obfuscation.draws import Draws
+from querycloak import settings as declared
+from querycloak.clients.obfuscation.base import MAX_FAKES, LiveCover, choose
+from querycloak.clients.obfuscation.feeds import TITLE_LIMIT, tidy
+from querycloak.clients.obfuscation.random_stream import KeyedStream
 from querycloak.clients.obfuscation.timing import BURST_PAUSE, SHORTEST
-from querycloak.errors import ParameterError
+from querycloak.clients.query import is_query
+from querycloak.errors import UsageError
+from querycloak.keys import Secret, derive
+from querycloak.settings import setting
 
-#: Fakes that may wait to be sent, and events that may wait to be taken; what is beyond waits or is left out.
-MOST_WAITING: Final = 1_000
+#: Queries that may wait to be sent, and bursts that may be in progress; further dummy queries are left out.
+MAX_WAITING: Final = 1_000
+#: The longest line, in bytes, and the largest number of titles of a result.
+LINE_LIMIT: Final = 64 * 1024
+MAX_TITLES: Final = 50
 
 
 @dataclass(frozen=True)
-class Sent:
+class OutgoingQuery:
     """A query to be sent now."""
 
-    query: str
+    text: str
     fake: bool
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a search engine answered to any query, by its titles: food for later fakes."""
+class ResultTitles:
+    """Titles of a search engine's results, from which later dummy queries are made."""
 
     titles: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rhythm:
-    """When fakes are due: some `fakes` in a burst after a real query, or one `every` so many seconds.
+class LiveTiming(declared.Settings):
+    """Times of dummy queries: in a burst after a real query, or at intervals."""
 
-    `speed` makes time run faster, for trials.
-    """
+    method = "obfuscate"
 
-    timing: str = "random"
-    fakes: float = 1.0
-    every: float = 60.0
-    speed: float = 1.0
+    timing: str = setting(
+        "random", kind=str, choices=("random", "burst", "regular"), help="times of dummy queries"
+    )
+    fakes: float = setting(
+        1.0, kind=float, at_least=0, at_most=MAX_FAKES, help="mean number of dummy queries in a burst"
+    )
+    every: float = setting(
+        60.0, kind=float, at_least=0.001, at_most=1e9, help="mean seconds between two dummy queries"
+    )
+    speed: float = setting(
+        1.0, kind=float, at_least=1e-6, at_most=1e9, help="factor by which time passes faster, for trials"
+    )
 
-    def __post_init__(self) -> None:
-        for name in ("every", "speed"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ParameterError(f"`{name}` must be a number above 0; got {value!r}")
-
-    def pause(self, draws: Draws) -> float:
-        """Say how many seconds pass before the next fake that nobody triggered."""
-        factor = 1.0 if self.timing == "regular" else SHORTEST + (2 - 2 * SHORTEST) * draws.one()
+    def pause(self, stream: KeyedStream) -> float:
+        """Draw the seconds before the next dummy query that follows no real one."""
+        factor = 1.0 if self.timing == "regular" else SHORTEST + (2 - 2 * SHORTEST) * stream.one()
         return self.every * factor / self.speed
 
-    def burst(self, draws: Draws) -> list[float]:
-        """Say after how many seconds each the fakes of a burst follow."""
-        mean = self.fakes * 2 * draws.one()  # many now, none then: a fixed number would be a mark
+    def burst(self, stream: KeyedStream) -> list[float]:
+        """Draw the pauses before the dummy queries of a burst, in seconds."""
+        mean = self.fakes * 2 * stream.one()  # a fixed number would reveal a burst
         low, high = BURST_PAUSE
-        return [(low + (high - low) * draws.one()) / self.speed for _ in range(draws.whole(mean))]
+        return [(low + (high - low) * stream.one()) / self.speed for _ in range(stream.whole(mean))]
 
 
-class Client(Protocol):
-    """Whatever makes up fakes: `Evolving` is one."""
+async def mix_live(
+    real: AsyncIterator[str | ResultTitles], cover: LiveCover, timing: LiveTiming, stream: KeyedStream
+) -> AsyncIterator[OutgoingQuery]:
+    """Yield every real query at once, and dummy queries when they are due.
 
-    def next(self) -> tuple[str, list[int]]:
-        """Make up the next fake query."""
-
-    def observe(self, titles: Iterable[str]) -> None:
-        """Learn from answers."""
-
-
-async def cover(
-    real: AsyncIterator[str | Seen], client: Client, rhythm: Rhythm, draws: Draws
-) -> AsyncIterator[Sent]:
-    """Give every real query as soon as it comes, and fakes when they are due.
-
-    It ends when the real ones end, after the bursts that they began. Whoever takes too little makes it
-    wait, and fakes that would pile up are left out.
+    It ends when the real queries end, after the bursts that they started. It waits for a slow consumer and
+    leaves out dummy queries that would accumulate. An error of the cover ends it: real queries never
+    continue without cover.
     """
-    ready: asyncio.Queue[Sent | None] = asyncio.Queue(MOST_WAITING)
-    work = asyncio.create_task(_Cover(client, rhythm, draws, ready).run(real))
+    ready: asyncio.Queue[OutgoingQuery | None] = asyncio.Queue(MAX_WAITING)
+    work = asyncio.create_task(_Mixer(cover, timing, stream, ready).run(real))
     try:
-        while (sent := await ready.get()) is not None:
-            yield sent
+        while (query := await ready.get()) is not None:
+            yield query
         await work  # for its exception, if there is one
     finally:
         work.cancel()
@@ -100,17 +109,21 @@ async def cover(
             await work
 
 
-class _Cover:
-    """The tasks behind `cover`: one takes real queries, one sends fakes by the clock, some are bursts."""
+class _Mixer:
+    """The tasks of `mix_live`: real queries, dummy queries by the clock, and bursts."""
 
     def __init__(
-        self, client: Client, rhythm: Rhythm, draws: Draws, ready: asyncio.Queue[Sent | None]
+        self,
+        cover: LiveCover,
+        timing: LiveTiming,
+        stream: KeyedStream,
+        ready: asyncio.Queue[OutgoingQuery | None],
     ) -> None:
-        self._client, self._rhythm, self._draws, self._ready = client, rhythm, draws, ready
-        self._bursts: set[asyncio.Task[None]] = set()
+        self._cover, self._timing, self._stream, self._ready = cover, timing, stream, ready
+        self._bursts = 0
 
-    async def run(self, real: AsyncIterator[str | Seen]) -> None:
-        """Work until the real queries end or fail, then say so."""
+    async def run(self, real: AsyncIterator[str | ResultTitles]) -> None:
+        """Work until the real queries end or something fails, then put None into the queue."""
         try:
             await self._work(real)
         except Exception:
@@ -118,36 +131,165 @@ class _Cover:
             raise
         await self._ready.put(None)
 
-    async def _work(self, real: AsyncIterator[str | Seen]) -> None:
-        clock = asyncio.create_task(self._by_clock())
+    async def _work(self, real: AsyncIterator[str | ResultTitles]) -> None:
         try:
-            async for event in real:
-                await self._take(event)
-            await asyncio.gather(*self._bursts)
-        finally:
-            for task in (clock, *self._bursts):
-                task.cancel()
+            async with asyncio.TaskGroup() as group:
+                clock = group.create_task(self._by_clock())
+                async for event in real:
+                    await self._take(event, group)
+                clock.cancel()
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
 
-    async def _take(self, event: str | Seen) -> None:
-        if isinstance(event, Seen):
-            self._client.observe(event.titles)
+    async def _take(self, event: str | ResultTitles, group: asyncio.TaskGroup) -> None:
+        if isinstance(event, ResultTitles):
+            self._cover.observe(event.titles)
             return
-        await self._ready.put(Sent(event, fake=False))
-        if self._rhythm.timing == "burst" and len(self._bursts) < MOST_WAITING:
-            task = asyncio.create_task(self._burst(self._rhythm.burst(self._draws)))
-            self._bursts.add(task)
-            task.add_done_callback(self._bursts.discard)
+        await self._ready.put(OutgoingQuery(event, fake=False))
+        if self._timing.timing == "burst" and self._bursts < MAX_WAITING:
+            self._bursts += 1
+            group.create_task(self._burst(self._timing.burst(self._stream)))
 
     async def _burst(self, pauses: list[float]) -> None:
         for pause in pauses:
             await asyncio.sleep(pause)
-            self._fake()
+            self._put_fake()
+        self._bursts -= 1
 
     async def _by_clock(self) -> None:
-        while self._rhythm.timing != "burst":
-            await asyncio.sleep(self._rhythm.pause(self._draws))
-            self._fake()
+        while self._timing.timing != "burst":
+            await asyncio.sleep(self._timing.pause(self._stream))
+            self._put_fake()
 
-    def _fake(self) -> None:
+    def _put_fake(self) -> None:
         with contextlib.suppress(asyncio.QueueFull):
-            self._ready.put_nowait(Sent(self._client.next()[0], fake=True))
+            self._ready.put_nowait(OutgoingQuery(self._cover.next_query(), fake=True))
+
+
+# lines on standard input and output
+
+
+def parse_line(line: bytes) -> str | ResultTitles | None:
+    """Parse a line of the input; None if it is neither a query nor a result."""
+    if len(line) > LINE_LIMIT:
+        return None
+    try:
+        text = line.decode().strip()
+        event = json.loads(text) if text.startswith("{") else {"query": text}
+    except (ValueError, RecursionError):
+        return None
+    if "query" in event:
+        query = event["query"]
+        return query if is_query(query) and query.strip() else None
+    return _parse_results(event.get("results"))
+
+
+def _parse_results(value: Any) -> ResultTitles | None:
+    if not isinstance(value, list) or not all(isinstance(title, str) for title in value):
+        return None
+    return ResultTitles(tuple(tidy(title, TITLE_LIMIT) for title in value[:MAX_TITLES]))
+
+
+def format_line(query: OutgoingQuery, now: datetime | None = None) -> bytes:
+    """Return the line of a query that is to be sent now."""
+    moment = (now or datetime.now(UTC)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    line = {"time": moment, "query": query.text, "fake": query.fake}
+    return json.dumps(line, ensure_ascii=False).encode() + b"\n"
+
+
+class LineSplitter:
+    """Splits a stream of bytes into lines; a line above the limit is cut so that it is still too long."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Add bytes and return the lines that they complete."""
+        *whole, rest = (self.rest + chunk).split(b"\n")
+        self.rest = rest[: LINE_LIMIT + 1]
+        return whole
+
+
+def run(
+    method: str,
+    settings: Mapping[str, Any],
+    timing: Mapping[str, Any],
+    output: str = "-",
+    seed: int | None = None,
+) -> dict[str, int]:
+    """Read real queries from standard input and write them among dummy queries; return the counts."""
+    kind, chosen = choose(method, settings)
+    stream = KeyedStream(derive(Secret.choose(seed).value, "obfuscate", "live"))
+    shared = {name: value for name in ("timing", "fakes") if (value := settings.get(name)) is not None}
+    when = LiveTiming.given(shared | {name: value for name, value in timing.items() if value is not None})
+    cover = kind.live(chosen, stream)
+    if cover is None:
+        raise UsageError(f"`{method}` has no live form", hint="`tmn` has one")
+    if output == "-":
+        return asyncio.run(_run(cover, when, stream, sys.stdout.buffer))
+    try:
+        with open(output, "ab", opener=_private) as file:
+            return asyncio.run(_run(cover, when, stream, file))
+    except OSError as error:
+        raise UsageError(f"the output cannot be written: {error.strerror}") from None
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read: its lines reveal which queries are dummies."""
+    descriptor = os.open(path, flags, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+async def _run(cover: LiveCover, timing: LiveTiming, stream: KeyedStream, out: BinaryIO) -> dict[str, int]:
+    done = {"real": 0, "fakes": 0, "not_understood": 0}
+    async for query in mix_live(_events(done), cover, timing, stream):
+        out.write(format_line(query))
+        out.flush()
+        done["fakes" if query.fake else "real"] += 1
+    return done
+
+
+async def _events(done: dict[str, int]) -> AsyncIterator[str | ResultTitles]:
+    """Yield the events on the lines of standard input, as they arrive."""
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Queue[bytes] = asyncio.Queue(1)
+    # a thread of its own, which can stay blocked in a read when everything else ends
+    threading.Thread(target=_read, args=(_reader(sys.stdin.buffer), loop, waiting), daemon=True).start()
+    split = LineSplitter()
+    while chunk := await waiting.get():
+        for line in split.feed(chunk):
+            if (event := _parse(line, done)) is not None:
+                yield event
+    if (event := _parse(split.rest, done)) is not None:
+        yield event
+
+
+def _parse(line: bytes, done: dict[str, int]) -> str | ResultTitles | None:
+    event = parse_line(line)
+    done["not_understood"] += event is None and bool(line.strip())
+    return event
+
+
+def _reader(stream: BinaryIO) -> Callable[[], bytes]:
+    """Return a function that reads past the buffer, whose lock a thread must not hold when Python ends."""
+    try:
+        number = stream.fileno()
+    except OSError:
+        return lambda: stream.read(LINE_LIMIT)
+    return lambda: os.read(number, LINE_LIMIT)
+
+
+def _read(more: Callable[[], bytes], loop: asyncio.AbstractEventLoop, waiting: asyncio.Queue[bytes]) -> None:
+    chunk = b" "
+    while chunk:
+        try:
+            chunk = more()
+        except OSError:
+            chunk = b""
+        put = waiting.put(chunk)
+        try:
+            asyncio.run_coroutine_threadsafe(put, loop).result()
+        except (RuntimeError, concurrent.futures.CancelledError):  # the loop has ended
+            put.close()
+            return

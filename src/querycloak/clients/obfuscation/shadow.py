@@ -1,4 +1,4 @@
-"""`shadow`: an invented companion who searches when you do, as you do, about other things."""
+"""`shadow`: a fictitious companion that searches when the user does, in that style, on other topics."""
 
 from __future__ import annotations
 
@@ -6,93 +6,98 @@ from typing import Final
 
 import numpy as np
 
-from querycloak.clients.obfuscation import threads as found
-from querycloak.clients.obfuscation.draws import Draws, FloatArray
-from querycloak.clients.obfuscation.fakes import Fakes, FromPeople
-from querycloak.clients.obfuscation.people import refuse_alone
-from querycloak.clients.obfuscation.searches import Searches
-from querycloak.clients.obfuscation.settings import Settings
-from querycloak.clients.obfuscation.timing import in_rhythm, session_of, within
+from querycloak.clients.obfuscation.base import CoverSettings, DummySearches
+from querycloak.clients.obfuscation.borrowed import BorrowedCover
+from querycloak.clients.obfuscation.history import SearchHistory
+from querycloak.clients.obfuscation.random_stream import FloatArray, KeyedStream
+from querycloak.clients.obfuscation.threads import NAVIGATIONAL, find_threads
+from querycloak.clients.obfuscation.timing import companion_times, reflect_into, session_of
 from querycloak.log import IntArray
 
-#: Threads of others that are looked at for each thread to be shadowed, and how far their sizes may lie off.
+#: Candidate threads for each thread of the user, and the range of places by size from which they are drawn.
 _LOOKED_AT, _AROUND = 48, 128
-#: What counts in likeness: size, words, letters, popularity, clicks, new queries; the unit of each.
+#: Units of the features of a thread: size, words, characters, popularity, clicks, new queries.
 _UNITS: Final = np.array([0.5, 0.7, 5.0, 0.7, 0.25, 0.3])
 _CLICKS: Final = 4
 
 
-class Shadow(FromPeople):
-    """Companions made of other people's threads, poured into the sessions of the one they cover.
+class Shadow(BorrowedCover):
+    """Companions made of other users' threads, in the sessions of the user that they cover.
 
-    One companion for each whole fake per real search; a part of one shadows some sessions only.
+    One companion for each dummy search per real search; a fraction covers some sessions only.
     """
 
-    def __init__(self, searches: Searches, settings: Settings, key: bytes) -> None:
-        super().__init__(searches, settings, key)
-        refuse_alone(searches, settings.method)
-        self.threads = threads = found.find(searches)
-        lent = np.flatnonzero(threads.owner >= searches.lenders.start)
-        size, topic = threads.size[lent], threads.topic[lent]
-        #: Threads by topic and size; behind them all threads by size, for topics that nobody else has.
-        self._shelf = lent[np.concatenate([np.lexsort((size, topic)), np.argsort(size, kind="stable")])]
-        self._sizes = threads.size[self._shelf]
+    name = "shadow"
+
+    class Settings(CoverSettings):
+        """Settings of `shadow`."""
+
+    def __init__(self, history: SearchHistory, settings: CoverSettings, key: bytes) -> None:
+        super().__init__(history, settings, key)
+        self.threads = threads = find_threads(history)
+        usable = np.flatnonzero(threads.owner >= history.source_users.start)
+        size, topic = threads.size[usable], threads.topic[usable]
+        #: Threads by topic and size, then all threads by size, for topics that no other user has.
+        self._threads_by_topic = usable[
+            np.concatenate([np.lexsort((size, topic)), np.argsort(size, kind="stable")])
+        ]
+        self._sizes = threads.size[self._threads_by_topic]
         counts = np.bincount(topic, minlength=threads.topics)
-        self._shelves = np.concatenate([[0], np.cumsum(counts), [2 * size.size]])
+        self._topic_begins = np.concatenate([[0], np.cumsum(counts), [2 * size.size]])
         asked = np.bincount(topic, size, minlength=threads.topics)
         self._share = asked / max(asked.sum(), 1.0)
 
-    def fakes(self, person: int, draws: Draws) -> Fakes:
-        """Make as many companions as are asked for."""
-        hers = self.searches.of_person(person)
-        time = self.searches.time[hers]
+    def fakes(self, user: int, stream: KeyedStream) -> DummySearches:
+        """Return the searches of the companions."""
+        real = self.history.of_user(user)
+        time = self.history.time[real]
         parts, known = [], 0
         left = self.settings.per_real
         while left > 0:
-            chosen, when = self._companion(person, hers, time, draws)
+            chosen, when = self._companion(user, real, time, stream)
             if left < 1:
-                stays = (draws.uniform(hers.size) < left)[session_of(time)]
+                stays = (stream.uniform(real.size) < left)[session_of(time)]
                 chosen, when = chosen[stays], when[stays]
-            part = self._as_asked(chosen, when, self._clicks_like(hers, chosen, draws))
-            parts.append(Fakes(part.search + known, part.time, part.source, part.click))
+            part = self._copy(chosen, when, self._clicks_like(real, chosen, stream))
+            parts.append(DummySearches(part.search + known, part.time, part.source, part.click))
             known, left = known + chosen.size, left - 1
-        return Fakes.joined(parts)
+        return DummySearches.joined(parts)
 
     def _companion(
-        self, person: int, hers: IntArray, time: IntArray, draws: Draws
+        self, user: int, real: IntArray, time: IntArray, stream: KeyedStream
     ) -> tuple[IntArray, IntArray]:
-        """Give the companion's searches, in time order, and when they are sent.
+        """Return the companion's searches, in time order, and their times.
 
-        She takes up and leaves her threads in the pattern of the real ones, begun elsewhere: when one
-        is repeated the other need not be.
+        The companion changes threads in the pattern of the real ones, from another start: when the user
+        repeats a query, the companion need not.
         """
-        own, local = np.unique(self.threads.of[hers], return_inverse=True)
-        pattern = np.roll(local, draws.pick(hers.size))
-        begins, borrowed = self._borrowed(person, own, draws)
+        own, local = np.unique(self.threads.of[real], return_inverse=True)
+        pattern = np.roll(local, stream.pick(real.size))
+        begins, borrowed = self._borrowed(user, own, stream)
         chosen = borrowed[begins[pattern] + _occurrence(pattern)]
-        if not self.searches.timed:
-            return chosen, np.zeros(hers.size, np.int64)
-        return chosen, within(in_rhythm(time, self.searches.pauses, draws), self.searches.span)
+        if not self.history.timed:
+            return chosen, np.zeros(real.size, np.int64)
+        return chosen, reflect_into(companion_times(time, self.history.pauses, stream), self.history.span)
 
-    def _borrowed(self, person: int, own: IntArray, draws: Draws) -> tuple[IntArray, IntArray]:
-        """Find for each of her threads as many searches of others: alike, but about another topic.
+    def _borrowed(self, user: int, own: IntArray, stream: KeyedStream) -> tuple[IntArray, IntArray]:
+        """Return similar searches of other users, on other topics, as many as each thread has.
 
-        Give where those of each thread begin, and all of them one after the other.
+        Returned are the place where those of each thread begin, and all of them one after the other.
         """
-        topic = self._other_topics(own, draws)[self.threads.topic[own]]
+        topic = self._other_topics(own, stream)[self.threads.topic[own]]
         used: set[int] = set()
         found: dict[int, IntArray] = {}
-        for place in draws.order(own.size).tolist():
-            found[place] = self._as_many(person, int(own[place]), int(topic[place]), used, draws)
+        for place in stream.order(own.size).tolist():
+            found[place] = self._as_many(user, int(own[place]), int(topic[place]), used, stream)
         sizes = self.threads.size[own]
         return np.cumsum(sizes) - sizes, np.concatenate([found[place] for place in range(own.size)])
 
-    def _as_many(self, person: int, thread: int, topic: int, used: set[int], draws: Draws) -> IntArray:
-        """Put one thread behind the other until there are enough; asking again is the last resort."""
+    def _as_many(self, user: int, thread: int, topic: int, used: set[int], stream: KeyedStream) -> IntArray:
+        """Join threads until there are enough searches; a thread is used again only if no other is left."""
         threads, missing = self.threads, int(self.threads.size[thread])
         parts: list[IntArray] = []
         while missing > 0:
-            other = self._alike(person, thread, missing, topic, used, draws)
+            other = self._most_similar(user, thread, missing, topic, used, stream)
             again = other in used
             used.add(other)
             part = threads.search[threads.begins[other] : threads.begins[other + 1]][:missing]
@@ -103,55 +108,58 @@ class Shadow(FromPeople):
                 return np.resize(whole, whole.size + missing)
         return np.concatenate(parts)
 
-    def _alike(self, person: int, thread: int, size: int, topic: int, used: set[int], draws: Draws) -> int:
-        """Look at some threads of the topic and about that size; take the one most alike in style."""
+    def _most_similar(
+        self, user: int, thread: int, size: int, topic: int, used: set[int], stream: KeyedStream
+    ) -> int:
+        """Return the candidate of the topic and about that size whose style is most similar."""
         threads = self.threads
-        for shelf in (topic, threads.topics):
-            near = self._near(size, shelf, draws)
-            near = near[self.searches.lends(threads.owner[near], person)]
+        for group in (topic, threads.topics):
+            near = self._near(size, group, stream)
+            near = near[self.history.can_source(threads.owner[near], user)]
             if near.size:
                 break
         else:
-            near = np.flatnonzero(self.searches.lends(threads.owner, person))
+            near = np.flatnonzero(self.history.can_source(threads.owner, user))
         wanted = np.concatenate([[np.log(size)], threads.style[thread, 1:]])
-        unlike = _unlikeness(threads.style[near], wanted)
-        best: int = next((t for t in near[np.argsort(unlike, kind="stable")].tolist() if t not in used), -1)
-        return best if best >= 0 else int(near[np.argmin(unlike)])
+        distance = _distances(threads.style[near], wanted)
+        best: int = next((t for t in near[np.argsort(distance, kind="stable")].tolist() if t not in used), -1)
+        return best if best >= 0 else int(near[np.argmin(distance)])
 
-    def _near(self, size: int, shelf: int, draws: Draws) -> IntArray:
-        low, high = int(self._shelves[shelf]), int(self._shelves[shelf + 1])
+    def _near(self, size: int, group: int, stream: KeyedStream) -> IntArray:
+        low, high = int(self._topic_begins[group]), int(self._topic_begins[group + 1])
         at = low + int(np.searchsorted(self._sizes[low:high], size))
         first, last = max(low, at - _AROUND), min(high, at + _AROUND)
-        return self._shelf[first + np.unique(draws.below(last - first, _LOOKED_AT))] if last > first else (
-            np.zeros(0, np.int64)
-        )  # fmt: skip
+        if last <= first:
+            return np.zeros(0, np.int64)
+        near: IntArray = self._threads_by_topic[first + np.unique(stream.below(last - first, _LOOKED_AT))]
+        return near
 
-    def _other_topics(self, own: IntArray, draws: Draws) -> IntArray:
-        """Give for each topic the one that stands in for it, the same for the companion's whole life.
+    def _other_topics(self, own: IntArray, stream: KeyedStream) -> IntArray:
+        """Return for each topic the one that replaces it, the same for all of the companion's searches.
 
-        What she asks most about is replaced first, by topics that are popular in the log and not with her.
+        The user's most frequent topics are replaced first, by topics that are popular with other users.
         """
         threads = self.threads
         asked = np.bincount(threads.topic[own], threads.size[own], minlength=threads.topics) / max(
             threads.size[own].sum(), 1
         )
         weight = self._share * (self._share / np.maximum(self._share + asked, 1e-12)) ** 2
-        chance = np.log(np.maximum(weight, 1e-12)) - np.log(-np.log1p(-draws.uniform(threads.topics)))
-        stands_in = np.empty(threads.topics, np.int64)
-        asked[found.GOING], chance[found.GOING] = np.inf, np.inf  # addresses are replaced by addresses
-        stands_in[np.argsort(-asked, kind="stable")] = np.argsort(-chance, kind="stable")
-        return stands_in
+        chance = np.log(np.maximum(weight, 1e-12)) - np.log(-np.log1p(-stream.uniform(threads.topics)))
+        replaced_by = np.empty(threads.topics, np.int64)
+        asked[NAVIGATIONAL], chance[NAVIGATIONAL] = np.inf, np.inf  # addresses are replaced by addresses
+        replaced_by[np.argsort(-asked, kind="stable")] = np.argsort(-chance, kind="stable")
+        return replaced_by
 
-    def _clicks_like(self, hers: IntArray, chosen: IntArray, draws: Draws) -> IntArray:
-        """Say which fakes keep their clicks, so that no larger share of them is clicked than of hers."""
-        clicked = (self.searches.clicks[chosen] > 0).mean() if chosen.size else 0.0
-        wanted = (self.searches.clicks[hers] > 0).mean()
+    def _clicks_like(self, real: IntArray, chosen: IntArray, stream: KeyedStream) -> IntArray:
+        """Return 1 for dummy searches that keep their clicks: no larger share than of the real ones."""
+        clicked = (self.history.clicks[chosen] > 0).mean() if chosen.size else 0.0
+        wanted = (self.history.clicks[real] > 0).mean()
         keeps = wanted / clicked if clicked > wanted else 1.0
-        return (draws.uniform(chosen.size) < keeps).astype(np.int64)
+        return (stream.uniform(chosen.size) < keeps).astype(np.int64)
 
 
 def _occurrence(pattern: IntArray) -> IntArray:
-    """Say of each element how often the same one came before."""
+    """Return how often each element occurred before."""
     by_kind = np.argsort(pattern, kind="stable")
     starts = np.searchsorted(pattern[by_kind], pattern[by_kind])
     turn = np.empty_like(pattern)
@@ -159,9 +167,9 @@ def _occurrence(pattern: IntArray) -> IntArray:
     return turn
 
 
-def _unlikeness(these: FloatArray, that: FloatArray) -> FloatArray:
-    """Compare styles; too many clicks do no harm, since clicks can be left out."""
-    apart = (these - that) / _UNITS
-    apart[:, _CLICKS] = np.minimum(apart[:, _CLICKS], 0.0)
-    total: FloatArray = np.abs(apart).sum(axis=1)
+def _distances(these: FloatArray, that: FloatArray) -> FloatArray:
+    """Return distances of styles; more clicks do no harm, since clicks can be left out."""
+    difference = (these - that) / _UNITS
+    difference[:, _CLICKS] = np.minimum(difference[:, _CLICKS], 0.0)
+    total: FloatArray = np.abs(difference).sum(axis=1)
     return total

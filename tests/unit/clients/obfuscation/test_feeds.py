@@ -32,6 +32,13 @@ def test_atom():
     assert feeds.parse_feed(ATOM.encode(), "x") == [Article("Third", "of them", "https://news.example/3")]
 
 
+def test_a_feed_with_a_document_type_is_read_and_nothing_is_fetched():
+    """RSS 0.91 has a document type; an external one is never opened."""
+    kind = '<!DOCTYPE rss SYSTEM "file:///etc/passwd">'
+    feed = f'{kind}<rss version="0.91"><channel><item><title>Old</title></item></channel></rss>'
+    assert feeds.parse_feed(feed.encode(), "x") == [Article("Old")]
+
+
 def test_a_folder_is_read_by_name(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "b.txt").write_text("one line\n\nanother\x00line\n")
@@ -48,16 +55,21 @@ def test_a_folder_is_read_by_name(tmp_path):
     "content",
     [
         '<!DOCTYPE x [<!ENTITY a "boom">]><rss><item><title>&a;</title></item></rss>',
-        '<!DOCTYPE x SYSTEM "file:///etc/passwd"><rss/>',
         "<rss><item><title>open",
         "<a>" * 100 + "</a>" * 100,
         '<?xml version="1.0" encoding="no-such"?><rss/>',
         "<rss>&undeclared;</rss>",
+        '<?xml version="1.0" encoding="utf-16"?><!DOCTYPE x [<!ENTITY a "boom">]><rss/>',
+        '<!DOCTYPE x [<!ENTITY a "'
+        + "b" * 1000
+        + '">]><rss><item><title>'
+        + "&a;" * 1000
+        + "</title></item></rss>",
     ],
 )
 def test_feeds_that_are_refused(tmp_path, content):
     (tmp_path / "f.xml").write_text(content)
-    with pytest.raises(DataError, match=r"f\.xml of the bag of text is no feed"):
+    with pytest.raises(DataError, match=r"f\.xml of the bag of text is not a feed"):
         feeds.read(tmp_path)
 
 
@@ -69,10 +81,10 @@ def test_limits(tmp_path, monkeypatch):
         feeds.read(file)
     monkeypatch.setattr(feeds, "FILE_LIMIT", 500)
     assert len(feeds.read(file)) == 100
-    monkeypatch.setattr(feeds, "MOST_ARTICLES", 99)
+    monkeypatch.setattr(feeds, "MAX_ARTICLES", 99)
     with pytest.raises(DataError, match="more than 99 articles"):
         feeds.read(file)
-    monkeypatch.setattr(feeds, "MOST_FILES", 0)
+    monkeypatch.setattr(feeds, "MAX_FILES", 0)
     with pytest.raises(UsageError, match="1 files; at most 0"):
         feeds.read(tmp_path)
 
@@ -87,7 +99,7 @@ def test_long_texts_are_cut():
 @pytest.mark.parametrize("content", [b"", b"123 456\n", b"<rss/>", b" \n "])
 def test_a_bag_without_words(tmp_path, content):
     (tmp_path / "a.txt").write_bytes(content)
-    with pytest.raises(DataError, match="no words"):
+    with pytest.raises(DataError, match="contains no words"):
         feeds.read(tmp_path)
 
 
@@ -98,7 +110,7 @@ def test_no_bag(tmp_path):
 
 def test_a_file_in_another_encoding(tmp_path):
     (tmp_path / "a.txt").write_bytes("Lämpchen".encode("latin-1"))
-    with pytest.raises(DataError, match="no UTF-8"):
+    with pytest.raises(DataError, match="not UTF-8"):
         feeds.read(tmp_path)
 
 

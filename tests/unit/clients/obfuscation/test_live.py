@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from querycloak.clients.obfuscation import lines, live
-from querycloak.clients.obfuscation.draws import Draws
-from querycloak.clients.obfuscation.live import Rhythm, Seen, Sent, cover
+from querycloak.clients.obfuscation import live
+from querycloak.clients.obfuscation.live import LiveTiming, OutgoingQuery, ResultTitles, mix_live
+from querycloak.clients.obfuscation.random_stream import KeyedStream
+from querycloak.clients.query import MAX_QUERY
 from querycloak.errors import ParameterError
-
-from .logs import KEY
+from tests.support.covers import KEY
 
 
 class Counting:
@@ -23,9 +23,9 @@ class Counting:
     def __init__(self):
         self.made, self.seen = 0, []
 
-    def next(self):
+    def next_query(self):
         self.made += 1
-        return f"fake {self.made}", []
+        return f"fake {self.made}"
 
     def observe(self, titles):
         self.seen += titles
@@ -39,7 +39,9 @@ async def typed(events, pause=0.0):
 
 def gather(events, pause=0.0, client=None, **chosen):
     async def run():
-        source = cover(typed(events, pause), client or Counting(), Rhythm(**chosen), Draws(KEY, "live"))
+        source = mix_live(
+            typed(events, pause), client or Counting(), LiveTiming(**chosen), KeyedStream(KEY, "live")
+        )
         return [sent async for sent in source]
 
     return asyncio.run(asyncio.wait_for(run(), 20))
@@ -47,12 +49,12 @@ def gather(events, pause=0.0, client=None, **chosen):
 
 def test_real_queries_pass_in_their_order():
     sent = gather(["a", "b", "a"], every=1000)
-    assert sent == [Sent("a", False), Sent("b", False), Sent("a", False)]
+    assert sent == [OutgoingQuery("a", False), OutgoingQuery("b", False), OutgoingQuery("a", False)]
 
 
 def test_bursts_follow_and_are_finished():
     sent = gather(["a"] * 30, timing="burst", fakes=2.0, speed=1000)
-    assert [s.query for s in sent if not s.fake] == ["a"] * 30
+    assert [s.text for s in sent if not s.fake] == ["a"] * 30
     # a burst has between 0 and 4 fakes, 2 on average: 30 of them make 60, give or take 4 × 6.5
     assert 34 < sum(s.fake for s in sent) < 86
 
@@ -65,12 +67,12 @@ def test_fakes_by_the_clock_come_without_real_queries():
 
 def test_results_are_learned_from_and_not_sent():
     client = Counting()
-    assert gather(["a", Seen(("title", "other"))], client=client) == [Sent("a", False)]
+    assert gather(["a", ResultTitles(("title", "other"))], client=client) == [OutgoingQuery("a", False)]
     assert client.seen == ["title", "other"]
 
 
 def test_who_takes_too_little_makes_it_wait(monkeypatch):
-    monkeypatch.setattr(live, "MOST_WAITING", 5)
+    monkeypatch.setattr(live, "MAX_WAITING", 5)
     taken = []
 
     async def many():
@@ -79,8 +81,11 @@ def test_who_takes_too_little_makes_it_wait(monkeypatch):
             yield str(number)
 
     async def run():
-        source = cover(
-            many(), Counting(), Rhythm(timing="regular", every=1.0, speed=10_000), Draws(KEY, "live")
+        source = mix_live(
+            many(),
+            Counting(),
+            LiveTiming(timing="regular", every=1.0, speed=10_000),
+            KeyedStream(KEY, "live"),
         )
         await anext(source)
         await asyncio.sleep(0.1)
@@ -95,7 +100,9 @@ def test_who_takes_too_little_makes_it_wait(monkeypatch):
 
 def test_leaving_early_leaves_no_task_behind():
     async def run():
-        source = cover(typed(["a"] * 5, 0.01), Counting(), Rhythm(speed=1000), Draws(KEY, "live"))
+        source = mix_live(
+            typed(["a"] * 5, 0.01), Counting(), LiveTiming(speed=1000), KeyedStream(KEY, "live")
+        )
         await anext(source)
         await source.aclose()
         return len(asyncio.all_tasks())
@@ -103,22 +110,36 @@ def test_leaving_early_leaves_no_task_behind():
     assert asyncio.run(run()) == 1
 
 
-def test_a_failing_source_fails_the_cover():
+def test_a_failing_source_fails_the_mix_live():
     async def broken():
         yield "a"
         raise OSError("gone")
 
     async def run():
-        return [sent async for sent in cover(broken(), Counting(), Rhythm(), Draws(KEY, "live"))]
+        return [sent async for sent in mix_live(broken(), Counting(), LiveTiming(), KeyedStream(KEY, "live"))]
 
     with pytest.raises(OSError, match="gone"):
         asyncio.run(asyncio.wait_for(run(), 20))
 
 
-@pytest.mark.parametrize("chosen", [{"every": 0.0}, {"speed": -1.0}, {"speed": float("nan")}])
+@pytest.mark.parametrize(("timing", "speed"), [("random", 1e6), ("regular", 1e6), ("burst", 1e6)])
+def test_a_failing_cover_ends_it(timing, speed):
+    """Otherwise real queries would go on without cover, and nobody would notice."""
+
+    class Failing(Counting):
+        def next_query(self):
+            raise RuntimeError("no phrase left")
+
+    with pytest.raises(RuntimeError, match="no phrase left"):
+        gather(["a"] * 50, pause=0.05, client=Failing(), timing=timing, fakes=5.0, speed=speed)
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"every": 0.0}, {"speed": -1.0}, {"speed": float("nan")}, {"fakes": 1e9}, {"fakes": -1.0}]
+)
 def test_rhythms_that_cannot_be_meant(chosen):
     with pytest.raises(ParameterError):
-        Rhythm(**chosen)
+        LiveTiming(**chosen)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +147,11 @@ def test_rhythms_that_cannot_be_meant(chosen):
     [
         (b"plain query\r\n", "plain query"),
         (b'{"query": "cats {and} dogs"}', "cats {and} dogs"),
-        (b'{"results": ["One <b>title</b>", "two"]}', Seen(("One title", "two"))),
+        (b'{"results": ["One <b>title</b>", "two"]}', ResultTitles(("One title", "two"))),
+        ("می\u200cخواهم".encode(), "می\u200cخواهم"),  # Persian
+        ("क्\u200dष".encode(), "क्\u200dष"),  # Hindi
+        ('{"query": "\U0001f469\u200d\U0001f52c"}'.encode(), "\U0001f469\u200d\U0001f52c"),  # emoji
+        ("10\u00a0km".encode(), "10\u00a0km"),  # a no-break space
         (b"{broken", None),
         (b'{"query": 5}', None),
         (b'{"query": "   "}', None),
@@ -135,39 +160,39 @@ def test_rhythms_that_cannot_be_meant(chosen):
         (b'{"other": 1}', None),
         (b"tab\there", None),
         (b"\xff", None),
-        (b"x" * (lines.LONGEST_QUERY + 1), None),
-        (b'{"results": ["' + b"x" * lines.LINE_LIMIT + b'"]}', None),
+        (b"x" * (MAX_QUERY + 1), None),
+        (b'{"results": ["' + b"x" * live.LINE_LIMIT + b'"]}', None),
         (b"[" * 10_000, None),
     ],
 )
 def test_lines_that_come_in(line, event):
-    assert lines.read(line) == event
+    assert live.parse_line(line) == event
 
 
 @given(st.binary(max_size=100))
 def test_any_line_is_read_or_not(line):
-    event = lines.read(line)
-    assert event is None or isinstance(event, str | Seen)
+    event = live.parse_line(line)
+    assert event is None or isinstance(event, str | ResultTitles)
 
 
 @given(st.lists(st.binary(max_size=9)))
 def test_lines_are_cut_wherever_pieces_end(chunks):
-    split = lines.Tokenizer()
+    split = live.LineSplitter()
     found = [line for chunk in chunks for line in split.feed(chunk)]
     assert b"\n".join([*found, split.rest]) == b"".join(chunks)
 
 
 def test_a_line_without_end_takes_no_room():
-    split = lines.Tokenizer()
+    split = live.LineSplitter()
     for _ in range(10):
-        assert split.feed(b"x" * lines.LINE_LIMIT) == []
-        assert len(split.rest) <= lines.LINE_LIMIT + 1
+        assert split.feed(b"x" * live.LINE_LIMIT) == []
+        assert len(split.rest) <= live.LINE_LIMIT + 1
     (line,) = split.feed(b"\n")
-    assert lines.read(line) is None
+    assert live.parse_line(line) is None
 
 
 def test_lines_that_go_out():
-    said = json.loads(lines.write(Sent("zwölf\n", True)))
+    said = json.loads(live.format_line(OutgoingQuery("zwölf\n", True)))
     assert said.keys() == {"time", "query", "fake"}
     assert said["query"] == "zwölf\n"
     assert said["fake"] is True

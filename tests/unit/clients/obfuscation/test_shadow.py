@@ -7,13 +7,12 @@ import polars as pl
 import pytest
 
 from querycloak.clients.obfuscation import threads
-from querycloak.clients.obfuscation.draws import Draws
-from querycloak.clients.obfuscation.searches import Searches
-from querycloak.clients.obfuscation.timing import in_rhythm, session_of, within
+from querycloak.clients.obfuscation.history import SearchHistory
+from querycloak.clients.obfuscation.random_stream import KeyedStream
+from querycloak.clients.obfuscation.timing import companion_times, reflect_into, session_of
 from querycloak.text import classify_log
+from tests.support.covers import KEY, area, covered, log_of, searches
 from tests.support.logs import made_up
-
-from .logs import KEY, area, covered, log_of, searches
 
 LOG = made_up(users=250, seed=6).frame
 
@@ -149,15 +148,15 @@ def test_two_companions_are_two_people():
 def test_a_thread_is_what_shares_telling_words():
     rows = [("a", "jaguar engine", 1), ("a", "tomato soup", 2), ("a", "engine oil", 3)]
     rows += [("a", "jaguar engine", 900_000), ("b", "engine oil", 4)]
-    found = Searches.of(log_of(rows))
-    of = threads.find(found).of
+    found = SearchHistory.of(log_of(rows))
+    of = threads.find_threads(found).of
     assert of[0] == of[2] == of[3] != of[1]
     assert of[4] not in of[:4]
 
 
 def test_common_words_join_nothing():
     rows = [("a", f"pictures word{n}", n) for n in range(30)]
-    assert np.unique(threads.find(Searches.of(log_of(rows))).of).size == 30
+    assert np.unique(threads.find_threads(SearchHistory.of(log_of(rows))).of).size == 30
 
 
 def test_sessions_end_with_a_long_pause():
@@ -168,10 +167,10 @@ def test_sessions_end_with_a_long_pause():
 def test_a_companion_session_is_paced_like_the_real_one():
     second = 1_000_000
     time = np.array([0, 10, 30, 100_000, 100_010]) * second
-    when = in_rhythm(time, np.array([], np.int64), Draws(KEY, "test"))
+    when = companion_times(time, np.array([], np.int64), KeyedStream(KEY, "test"))
     assert set(np.abs(when - time[[0, 0, 0, 3, 3]])[[0, 3]].tolist()) <= {10 * second, 20 * second}
     assert set(np.diff(when)[[0, 1, 3]].tolist()) <= {10 * second, 20 * second}
 
 
 def test_what_lies_outside_is_folded_back():
-    assert within(np.array([-3, 0, 5, 12, 99]), (0, 10)).tolist() == [3, 0, 5, 8, 0]
+    assert reflect_into(np.array([-3, 0, 5, 12, 99]), (0, 10)).tolist() == [3, 0, 5, 8, 0]

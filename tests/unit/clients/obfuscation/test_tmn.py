@@ -5,13 +5,12 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from querycloak.clients.obfuscation import evolving, news
-from querycloak.clients.obfuscation.draws import Draws
-from querycloak.clients.obfuscation.evolving import Bag, Evolving
+from querycloak.clients.obfuscation import feeds, tmn
 from querycloak.clients.obfuscation.feeds import Article
+from querycloak.clients.obfuscation.random_stream import KeyedStream
+from querycloak.clients.obfuscation.tmn import PhraseStock, TextCorpus
+from tests.support.covers import KEY, area, covered, log_of, searches
 from tests.support.logs import made_up
-
-from .logs import KEY, area, covered, log_of, searches
 
 LOG = made_up(users=60, seed=4).frame
 
@@ -60,17 +59,17 @@ def test_what_shows_is_said_in_the_page():
 
 
 def test_a_stock_of_queries_evolves():
-    bag = Bag([Article(f"lamp number{n} glass{n % 7}", f"shade{n}") for n in range(200)])
-    client = Evolving(bag, Draws(KEY, "test"))
+    bag = TextCorpus([Article(f"lamp number{n} glass{n % 7}", f"shade{n}") for n in range(200)])
+    client = PhraseStock(bag, KeyedStream(KEY, "test"))
     before = set(client._stock)
-    asked = [client.next() for _ in range(300)]
+    asked = [client.draw() for _ in range(300)]
     assert len(set(client._stock) - before) > 20
     assert all(query.lower().split()[0] in " ".join(bag.articles[n].title + " " + bag.articles[n].text
                for n in results) for query, results in asked if results)  # fmt: skip
 
 
 def test_observed_results_give_new_queries():
-    client = Evolving(Bag([Article("lamp")]), Draws(KEY, "test"))
+    client = PhraseStock(TextCorpus([Article("lamp")]), KeyedStream(KEY, "test"))
     client.observe(["Zebra crossing opened"])
     assert any(
         "zebra" in query.lower() or "crossing" in query or "opened" in query for query in client._stock
@@ -79,17 +78,17 @@ def test_observed_results_give_new_queries():
 
 
 def test_phrases_neither_begin_nor_end_with_small_words():
-    draws = Draws(KEY, "test")
-    parts = evolving.clauses("The lamp of the house, and a door for it. Nothing")
-    phrases = {evolving.phrase_of(parts, draws) for _ in range(300)}
+    draws = KeyedStream(KEY, "test")
+    parts = tmn.clauses("The lamp of the house, and a door for it. Nothing")
+    phrases = {tmn.phrase_of(parts, draws) for _ in range(300)}
     assert phrases == {"lamp", "lamp of the house", "house", "door", "Nothing"}
 
 
 def test_the_newspaper_is_always_the_same_and_made_up():
-    assert len(news.newspaper()) == news.ARTICLES
-    assert news.newspaper.__wrapped__() == news.newspaper()
-    assert len({article.title for article in news.newspaper()}) > 0.9 * news.ARTICLES
-    assert not any("{" in article.title + article.text for article in news.newspaper())
+    assert len(feeds.builtin_articles()) == feeds.ARTICLES
+    assert feeds.builtin_articles.__wrapped__() == feeds.builtin_articles()
+    assert len({article.title for article in feeds.builtin_articles()}) > 0.9 * feeds.ARTICLES
+    assert not any("{" in article.title + article.text for article in feeds.builtin_articles())
 
 
 @pytest.mark.parametrize("timing", ["random", "burst", "regular"])

@@ -1,0 +1,103 @@
+"""Mixes dummy searches into users' searches: one trace per user, and the ground truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from querycloak.clients.obfuscation.base import CoverMethod, DummySearches
+from querycloak.clients.obfuscation.random_stream import KeyedStream
+from querycloak.kernels import siphash
+from querycloak.keys import derive
+from querycloak.log import IntArray
+
+Ties = npt.NDArray[np.uint64]
+
+#: Searches of whole users that are mixed at a time, dummy searches included.
+CHUNK_SEARCHES: Final = 200_000
+_TIE: Final = 1
+_NO_TIES: Final = np.zeros(0, np.uint64)
+
+
+@dataclass(frozen=True)
+class TraceChunk:
+    """Traces of some users and their ground truth; `released_row` continues from chunk to chunk."""
+
+    trace: pl.DataFrame
+    truth: pl.DataFrame
+    fakes: int
+
+
+def mix(method: CoverMethod, chunk_searches: int = CHUNK_SEARCHES) -> Iterator[TraceChunk]:
+    """Yield the traces of all users, in the order of their names; at least one chunk."""
+    history = method.history
+    released = low = 0
+    room = int(chunk_searches / (1 + method.settings.per_real))
+    while low < history.users or not low:
+        reach = history.begins[low] + room
+        high = max(low + 1, int(np.searchsorted(history.begins, reach, "right")) - 1)
+        chunk = _chunk(method, low, min(high, history.users), released)
+        yield chunk
+        released += chunk.trace.height
+        low = high
+
+
+def _chunk(method: CoverMethod, low: int, high: int, released: int) -> TraceChunk:
+    history = method.history
+    searches = slice(int(history.begins[low]), int(history.begins[high]))
+    made = [_cover(method, user) for user in range(low, high)]
+    dummies = DummySearches.joined([part for part, _, _ in made])
+    whose = np.repeat(np.arange(low, high), [len(part) for part, _, _ in made])
+    rows, which = history.rows_of(np.arange(searches.start, searches.stop))
+    order = np.lexsort(
+        (
+            np.arange(rows.size + whose.size),  # clicks of one search keep their order
+            np.concatenate([*(tie for _, tie, _ in made), *(tie for _, _, tie in made), _NO_TIES]),
+            np.concatenate([history.time[searches][which], dummies.time - dummies.time % history.tick]),
+            np.concatenate([history.user[searches][which], whose]),
+        )
+    )
+    trace = _rows(method, rows, dummies, whose)[order.astype(np.uint32)]
+    count = sum(int(part.search.max(initial=-1)) + 1 for part, _, _ in made)
+    return TraceChunk(trace.drop("row"), _truth(trace, released), count)
+
+
+def _cover(method: CoverMethod, user: int) -> tuple[DummySearches, Ties, Ties]:
+    """Return one user's dummy searches, and the numbers that order real and dummy rows of equal times."""
+    history = method.history
+    key = derive(method.key, "person", history.names[user])
+    dummies = method.fakes(user, KeyedStream(key, "fakes"))
+    real = history.of_user(user)
+    _, which = history.rows_of(real)
+    tie = siphash.draw(derive(key, "order"), _TIE, np.concatenate([which, real.size + dummies.search]))
+    return dummies, tie[: which.size], tie[which.size :]
+
+
+def _rows(method: CoverMethod, rows: IntArray, dummies: DummySearches, whose: IntArray) -> pl.DataFrame:
+    """Return real rows and dummy rows in one frame, one after the other."""
+    history = method.history
+    real = history.frame[int(rows[0]) : int(rows[-1]) + 1] if rows.size else history.frame[:0]
+    added = method.columns(dummies).with_columns(
+        row=pl.lit(None, pl.Int64), user=pl.Series(history.names, dtype=pl.String).gather(whose)
+    )
+    if history.timed:
+        moments = pl.Series(dummies.time - dummies.time % history.tick).cast(history.frame.schema["time"])
+        added = added.with_columns(time=moments)
+    return pl.concat([real, added.select(real.columns).cast(real.schema)])
+
+
+def _truth(trace: pl.DataFrame, released: int) -> pl.DataFrame:
+    """Return the origin of every row; for a dummy row, the row of the same user after which it was sent."""
+    after = (pl.col("row") + 1).forward_fill().backward_fill().over("user")
+    return trace.select(
+        released_row=pl.int_range(released, released + trace.height, dtype=pl.Int64),
+        original_row="row",
+        original_user="user",
+        released_after=after.cast(pl.Int64),
+        fake=pl.col("row").is_null(),
+    )
