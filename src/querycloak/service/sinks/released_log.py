@@ -72,9 +72,11 @@ class ReleasedLog:
     def read(self, after: int, limit: int) -> bytes:
         """Return up to `limit` lines after an offset, about 8 MiB at most; empty if there is none yet."""
         parts: list[bytes] = []
-        size, left = 0, limit
+        size, left, expected = 0, limit, after + 1
         for first, data in self._batches(after + 1):
-            if first > after + 1 and not parts:
+            if first > expected and parts:  # `forget` has removed the lines between two queries
+                break
+            if first > expected:
                 raise Gone(
                     f"released lines up to {first - 1:,} are no longer kept",
                     hint=f"read on with `after={first - 1}`",
@@ -82,7 +84,7 @@ class ReleasedLog:
             lines = data[start_of(data, max(0, after + 1 - first)) :]
             count = lines.count(b"\n")
             parts.append(lines if count <= left else lines[: start_of(lines, left)])
-            size, left = size + len(lines), left - count
+            size, left, expected = size + len(lines), left - count, expected + count
             if size >= READ_BYTES or left <= 0:
                 break
         return b"".join(parts)
