@@ -13,10 +13,9 @@ import numpy as np
 import polars as pl
 
 from benchmarks.common import timed
-from querycloak.text.classify import CONFIDENT, HOW, Lexical
-from querycloak.text.classify.index import LEXICON_DEPTH
+from querycloak.text.classifier import CONFIDENT, Evidence, LexicalClassifier
+from querycloak.text.lexicon import Lexicon
 from querycloak.text.taxonomy import Taxonomy, load
-from querycloak.text.terms import Terms
 
 #: Fifths of the lexicon whose phrases are hidden to test the confidence.
 FOLDS = (0, 1)
@@ -25,7 +24,8 @@ LABELLED = Path(__file__).parents[1] / "tests" / "data" / "topics" / "labelled.c
 
 def synthetic_queries(size: int, seed: int = 7) -> list[str]:
     """Return distinct queries from the lexicon's phrases, a third misspelt or of unknown words."""
-    draw, words = random.Random(seed), Lexical().examples.texts
+    lexicon, draw = load().lexicon, random.Random(seed)
+    words = [text for text, node in zip(lexicon.texts, lexicon.curated_category, strict=True) if node > 0]
     queries: dict[str, None] = {}
     while len(queries) < size:
         query = " ".join(draw.choices(words, k=draw.choice((1, 1, 2))))
@@ -45,7 +45,7 @@ def measure(scale: float) -> dict[str, Any]:
     queries = synthetic_queries(int(200_000 * scale))
     classifier, load_time = timed(_loaded)
     texts = pl.Series(queries, dtype=pl.String)
-    _, by_words = timed(lambda: classifier.by_words(texts))
+    _, by_words = timed(lambda: classifier.classify_urls(texts))
     answer, by_all = timed(lambda: classifier.classify(texts))
     return {
         "load_seconds": load_time["seconds"],
@@ -56,14 +56,16 @@ def measure(scale: float) -> dict[str, Any]:
         "answered": float(np.mean(answer.category >= 0)),
         "confident": float(np.mean(answer.confidence >= CONFIDENT)),
         "how": {
-            name: float(np.mean(answer.how == i)) for i, name in enumerate(HOW) if (answer.how == i).any()
+            kind.name.lower(): float(np.mean(answer.evidence == kind))
+            for kind in Evidence
+            if (answer.evidence == kind).any()
         },
     }
 
 
-def _loaded() -> Lexical:
-    classifier = Lexical()
-    classifier.classify(["warm up", "wrmup qqzx"])
+def _loaded() -> LexicalClassifier:
+    classifier = LexicalClassifier()
+    classifier.classify(pl.Series(["warm up", "wrmup qqzx"]))
     return classifier
 
 
@@ -76,7 +78,7 @@ def labelled(split: str) -> list[tuple[str, str]]:
 def accuracy(classifier: Any, split: str = "dev") -> dict[str, Any]:
     """Compare answers with labels: shares right at level 1 and 2, and level-1 confusion counts."""
     rows = labelled(split)
-    answer = classifier.classify([query for query, _ in rows])
+    answer = classifier.classify(pl.Series([query for query, _ in rows]))
     given = [classifier.taxonomy.path(node).split("/") if node >= 0 else [""] for node in answer.category]
     wanted = [category.split("/") for _, category in rows]
     right = np.array([g[0] == w[0] for g, w in zip(given, wanted, strict=True)])
@@ -104,7 +106,7 @@ def print_confusion(confusion: Counter[tuple[str, str]]) -> None:
 
 def report_accuracy(scale: float) -> dict[str, Any]:
     """Print accuracy on both halves of the labelled set, and the confusion on the test half."""
-    found = {split: accuracy(Lexical(), split) for split in ("dev", "test")}
+    found = {split: accuracy(LexicalClassifier(), split) for split in ("dev", "test")}
     confusions = {split: one.pop("confusion") for split, one in found.items()}
     print_confusion(confusions["test"])
     return found
@@ -112,24 +114,23 @@ def report_accuracy(scale: float) -> dict[str, Any]:
 
 def hide(taxonomy: Taxonomy, fold: int, folds: int = 5) -> tuple[Taxonomy, dict[str, set[int]]]:
     """Take a fifth of the lexicon's phrases out of a taxonomy; return it and the topics of what was taken."""
-    terms = taxonomy.terms
+    terms = taxonomy.lexicon
     phrase = np.repeat(np.arange(len(terms)), np.diff(terms.start))
-    lexical = taxonomy.depth[terms.node] <= LEXICON_DEPTH
     chosen = np.array([zlib.crc32(text.encode()) % folds == fold for text in terms.texts])
-    hidden = lexical & chosen[phrase]
+    hidden = terms.curated & chosen[phrase]
     left = np.bincount(phrase[~hidden], minlength=len(terms))
     texts = [text for text, count in zip(terms.texts, left, strict=True) if count]
     start = np.concatenate([[0], np.cumsum(left[left > 0])]).astype(np.int32)
-    rest = Terms(texts, start, terms.node[~hidden], terms.weight[~hidden])
+    rest = Lexicon(texts, start, terms.node[~hidden], terms.weight[~hidden], terms.curated[~hidden])
     topics: dict[str, set[int]] = {}
     for i in np.flatnonzero(hidden & (terms.weight >= 1)):
         topics.setdefault(terms.texts[phrase[i]], set()).add(int(taxonomy.at_level(terms.node[i], 1)))
     return Taxonomy(taxonomy.parent, taxonomy.names, rest), topics
 
 
-def judged(classifier: Lexical, topics: dict[str, set[int]]) -> tuple[Any, Any]:
+def judged(classifier: LexicalClassifier, topics: dict[str, set[int]]) -> tuple[Any, Any]:
     """Return the confidence of each answer, and whether its topic is right."""
-    answer = classifier.classify(list(topics))
+    answer = classifier.classify(pl.Series(list(topics)))
     given = classifier.taxonomy.at_level(np.maximum(answer.category, 0), 1).tolist()
     return answer.confidence, np.array([g in t for g, t in zip(given, topics.values(), strict=True)])
 
@@ -149,9 +150,9 @@ def report_reliability(scale: float) -> dict[str, Any]:
     taxonomy = load()
     dev = {query: {taxonomy.node(path.partition("/")[0])} for query, path in labelled("dev")}
     hidden = [hide(taxonomy, fold) for fold in FOLDS]
-    found = [judged(Lexical(rest), topics) for rest, topics in hidden]
+    found = [judged(LexicalClassifier(rest), topics) for rest, topics in hidden]
     pools = {
-        "dev": judged(Lexical(taxonomy), dev),
+        "dev": judged(LexicalClassifier(taxonomy), dev),
         "hidden": (np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])),
     }
     for name, (sure, right) in pools.items():

@@ -16,24 +16,26 @@ from querycloak.engines.pipeline import Pipeline, parse_stages
 from querycloak.engines.time_order import whole
 from querycloak.kernels import exponential_mechanism as concept_draws
 from querycloak.methods import dp_counts
-from querycloak.text.concepts import Concepts, Mapper, Space, concepts_of, space_of, topics_of
-from querycloak.text.concepts.words import Ragged
+from querycloak.methods.dp_semantic.weights import draw_weights
+from querycloak.text.concept_space import ConceptSpace, concept_space, partition_by_topic
+from querycloak.text.senses import ConceptLexicon, ConceptMapper, concept_lexicon
+from querycloak.text.wordnet import RaggedArray
 
 KEY = bytes(range(32))
 
 
-def every_concept(concepts: Concepts) -> Space:
+def every_concept(concepts: ConceptLexicon) -> ConceptSpace:
     """Return all 82,115 concepts, those too that no phrase means."""
     names = [(f"c{number}", number) for number in range(concepts.size)]
-    parents = Ragged(concepts.parents.flat, concepts.parents.start)
-    every = Concepts(parents, names, concepts.category)
-    return space_of(every, topics_of(every), "sqc1")
+    parents = RaggedArray(concepts.parents.flat, concepts.parents.start)
+    every = ConceptLexicon(parents, names, concepts.tree, concepts.node)
+    return concept_space(every, partition_by_topic(every), "sqc1")
 
 
-def draws(space: Space, epsilon: float, number: int) -> dict[str, Any]:
+def draws(space: ConceptSpace, epsilon: float, number: int) -> dict[str, Any]:
     """Draw for concepts at random, with one core."""
     some = np.random.default_rng(1).choice(space.candidates.members, number).astype(np.int64)
-    weights = space.weights([(d, epsilon) for d in range(space.domains)])
+    weights = draw_weights(space, [(d, epsilon) for d in range(space.domains)])
     table = space.candidates.domain[some].astype(np.int64)
     record, turn = np.arange(number), np.zeros(number, np.int64)
 
@@ -45,7 +47,7 @@ def draws(space: Space, epsilon: float, number: int) -> dict[str, Any]:
     return {"draws_per_second": round(number / seconds), "proposals_per_draw": round(tries / number, 2)}
 
 
-def peers(space: Space, epsilon: float) -> dict[str, float]:
+def peers(space: ConceptSpace, epsilon: float) -> dict[str, float]:
     """Draw with a plain numpy draw over all candidates, and with OpenDP's noisy max; both use floats."""
     members = space.members(0)
     concepts = np.random.default_rng(2).choice(members, 20)
@@ -57,7 +59,7 @@ def peers(space: Space, epsilon: float) -> dict[str, float]:
 
     def with_numpy() -> None:
         for concept in concepts:
-            weight = np.exp(epsilon * scores(int(concept)) / (2 * (1 - space.least[0])))
+            weight = np.exp(epsilon * scores(int(concept)) / (2 * (1 - space.min_similarity[0])))
             members[np.searchsorted(np.cumsum(weight), chance.random() * weight.sum())]
 
     found = {"numpy_draws_per_second": round(len(concepts) / best_of(with_numpy), 1)}
@@ -67,7 +69,7 @@ def peers(space: Space, epsilon: float) -> dict[str, float]:
         return found
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
-    scale = 2 * (1 - float(space.least[0])) / epsilon
+    scale = 2 * (1 - float(space.min_similarity[0])) / epsilon
     noisy = dp.m.make_noisy_max(domain, dp.linf_distance(T=float), dp.max_divergence(), scale=scale)
     lists = [scores(int(concept)).tolist() for concept in concepts[:3]]  # not timed: in favour of the peer
     seconds = best_of(lambda: [noisy(values) for values in lists], 2)
@@ -102,23 +104,23 @@ def load() -> dict[str, float]:
 
 
 def _first_draw() -> None:
-    concepts = concepts_of()
-    Mapper(concepts).read(pl.Series(["lung cancer"]))
-    space_of(concepts, topics_of(concepts), "sqc2").weights([(0, 1.0)])
+    concepts = concept_lexicon()
+    ConceptMapper(concepts).read(pl.Series(["lung cancer"]))
+    draw_weights(concept_space(concepts, partition_by_topic(concepts), "sqc2"), [(0, 1.0)])
 
 
 def measure(scale: float) -> dict[str, Any]:
     """Measure everything."""
-    concepts = concepts_of()
+    concepts = concept_lexicon()
     every, number = every_concept(concepts), int(2_000_000 * scale)
     found: dict[str, Any] = {"start": in_own_process(load), "concepts": int(every.candidates.members.size)}
     for epsilon in (0.05, 1.0, 5.0, 10.0, 20.0):
         found[f"sqc1, all 82 k, epsilon {epsilon:g} a draw"] = draws(every, epsilon, number)
-    topics = topics_of(concepts)
+    topics = partition_by_topic(concepts)
     for name, space in (
-        ("sqc2, domain all", space_of(concepts, topics, "sqc2")),
-        ("sqc2, domain topic", space_of(concepts, topics, "sqc2", topics)),
-        ("none, domain all", space_of(concepts, topics, "none")),
+        ("sqc2, domain all", concept_space(concepts, topics, "sqc2")),
+        ("sqc2, domain topic", concept_space(concepts, topics, "sqc2", topics)),
+        ("none, domain all", concept_space(concepts, topics, "none")),
     ):
         found[f"{name}, epsilon 1 a draw"] = draws(space, 1.0, number)
     beside = peers(every, 1.0)

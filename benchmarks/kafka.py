@@ -118,10 +118,10 @@ class Served:
         """Wait until all is read and committed."""
         service = self._service
         service.start()
-        while (done := service.status()["accepted"]) < self._records:
+        while (done := service.state().status()["accepted"]) < self._records:
             watch.see(done)
-            if service.failure():
-                raise RuntimeError(service.failure())
+            if service.failure is not None:
+                raise service.failure
             time.sleep(0.01)
         watch.see(done)
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from querycloak.errors import QueryCloakError
+from querycloak.service.sinks.database import Database
 from querycloak.service.sinks.file_sink import FileSink
 from querycloak.service.sinks.profiles import open_store
 from querycloak.service.sinks.released_log import ReleasedLog
@@ -62,12 +63,18 @@ def plain(path: Path, made: Batches) -> dict[str, Any]:
 def appended(sink: ReleasedLog | FileSink, made: Batches) -> dict[str, Any]:
     """Append and force to disk after each batch."""
     found: dict[str, Any] = {}
-    sink.open()
     with timed(sum(count for *_, count in made), found):
         for first, text, count in made:
             sink.append(first, text, count)
             sink.sync()
     return found
+
+
+def file_sink(path: Path) -> FileSink:
+    """Return an open file sink."""
+    sink = FileSink(path)
+    sink.open()
+    return sink
 
 
 def read_through(log: ReleasedLog, limit: int) -> int:
@@ -79,10 +86,9 @@ def read_through(log: ReleasedLog, limit: int) -> int:
 
 
 def readings(folder: Path, lines: int) -> dict[str, Any]:
-    """Read all by one reader and by eight at once; the first reader of a log also checks its files."""
+    """Read all by one reader and by eight at once; the first reads with an empty cache."""
     found: dict[str, Any] = {}
-    log = ReleasedLog(folder)
-    log.open()
+    log = ReleasedLog(Database(folder))
     for name, readers, limit in (("first", 1, 1000), ("again", 1, 1000), ("eight_readers", 8, 1000)):
         found[name] = {}
         with timed(readers * lines, found[name]), ThreadPoolExecutor(readers) as pool:
@@ -137,9 +143,9 @@ def measure(scale: float) -> dict[str, Any]:
         folder = Path(name)
         runs: dict[str, Callable[[], Any]] = {
             "plain_write": lambda: plain(folder / "plain", made),
-            "released_append": lambda: appended(ReleasedLog(folder / "released"), made),
-            "file_sink_append": lambda: appended(FileSink(folder / "sink"), made),
-            "released_read": lambda: readings(folder / "released", lines),
+            "released_append": lambda: appended(ReleasedLog(Database(folder / "released.sqlite")), made),
+            "file_sink_append": lambda: appended(file_sink(folder / "sink"), made),
+            "released_read": lambda: readings(folder / "released.sqlite", lines),
             "profiles_sqlite": lambda: profile_rows(f"sqlite:///{folder}/profiles.db", parts),
             "profiles_postgres": lambda: postgres_rows(parts),
         }

@@ -20,8 +20,8 @@ import numpy.typing as npt
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
-from querycloak.text import storage  # noqa: E402
-from querycloak.text.terms import Terms  # noqa: E402
+from querycloak.text import taxonomy_files as storage  # noqa: E402
+from querycloak.text.lexicon import Lexicon  # noqa: E402
 from taxonomy import domains, placement, tree, wordnet, words  # noqa: E402
 
 Arrays = dict[str, npt.NDArray[np.generic]]
@@ -57,7 +57,7 @@ def build(folder: Path, tables: Path) -> Arrays:
 
 
 def _terms(said: words.Words) -> Arrays:
-    terms = Terms.of_pairs(said.terms())
+    terms = Lexicon.of_pairs(said.terms())
     weight = np.rint(terms.weight * 100).astype(np.uint16)
     return {
         "term_text": storage.pack(terms.texts),

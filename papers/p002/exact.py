@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from papers.p002.workload import Histories, Longs, World
 from querycloak.kernels.exponential_mechanism import shared
-from querycloak.text.concepts import Space, Topics
+from querycloak.methods.dp_semantic.weights import draw_weights
+from querycloak.text.concept_space import ConceptSpace, TopicPartition
 
 #: Of each draw. The first two are what ε = 1 and 10 leave to one of a hundred.
 DRAWS = (0.01, 0.1, 1.0, 5.0, 10.0, 15.0, 20.0, 30.0)
@@ -21,13 +22,13 @@ SETTINGS = ("A", "B", "C", "B joined", "C joined")
 class Likeness:
     """How many of the concepts that may replace one have each likeness to it, in its topic and in others."""
 
-    def __init__(self, space: Space, topics: Topics, concept: int) -> None:
+    def __init__(self, space: ConceptSpace, topics: TopicPartition, concept: int) -> None:
         self.domain = int(space.candidates.domain[concept])
         members = space.members(self.domain)
         common, union = shared(np.full(members.size, concept), members, space.candidates)
         own = topics.of[members] == topics.of[concept]
-        kind = union * (space.widest + 1) + common
-        size = (2 * space.widest + 1) * (space.widest + 1)
+        kind = union * (space.max_features + 1) + common
+        size = (2 * space.max_features + 1) * (space.max_features + 1)
         self.inside = np.bincount(kind[own], minlength=size).astype(np.uint64)
         self.outside = np.bincount(kind[~own], minlength=size).astype(np.uint64)
 
@@ -38,10 +39,12 @@ class Likeness:
         return inside / (inside + outside)
 
 
-def staying(space: Space, topics: Topics, concepts: Longs, epsilons: tuple[float, ...]) -> dict[float, Any]:
+def staying(
+    space: ConceptSpace, topics: TopicPartition, concepts: Longs, epsilons: tuple[float, ...]
+) -> dict[float, Any]:
     """Return for each epsilon of a draw the probability of each concept to stay in its topic."""
     tables = [(domain, epsilon) for epsilon in epsilons for domain in range(space.domains)]
-    weights = space.weights(tables).weight.reshape(len(epsilons), space.domains, -1)
+    weights = draw_weights(space, tables).weight.reshape(len(epsilons), space.domains, -1)
     alike = [Likeness(space, topics, int(concept)) for concept in concepts]
     return {
         epsilon: np.array([one.stays(weights[place, one.domain]) for one in alike])

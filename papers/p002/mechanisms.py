@@ -14,8 +14,8 @@ from papers.p002.workload import MOST, Histories, Longs, World
 from querycloak import accounting
 from querycloak.methods.dp_semantic import draws as grouping
 from querycloak.methods.dp_semantic.draws import drawn as replaced
-from querycloak.methods.shared.concepts import ConceptSlots
-from querycloak.text.concepts import Space
+from querycloak.methods.shared.readings import ConceptSlots
+from querycloak.text.concept_space import ConceptSpace
 
 DELTA = 1e-6
 
@@ -120,7 +120,7 @@ def drawn(
 _middles: dict[tuple[int, int, int], tuple[Longs, Longs, Longs]] = {}
 
 
-def _grouped(histories: Histories, size: int, space: Space) -> tuple[Longs, Longs, Longs]:
+def _grouped(histories: Histories, size: int, space: ConceptSpace) -> tuple[Longs, Longs, Longs]:
     """Group each history's concepts of a domain by likeness; return owner, middle and size of each group."""
     key = id(histories), size, id(space)
     if key not in _middles:

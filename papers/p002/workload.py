@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from querycloak.text.concepts import (
+from querycloak.text.concept_space import (
     PAPER_4,
     PAPER_19,
-    Concepts,
-    Space,
-    Topics,
-    concepts_of,
-    space_of,
-    topics_of,
+    ConceptSpace,
+    TopicPartition,
+    concept_space,
+    partition_by_topic,
 )
+from querycloak.text.senses import concept_lexicon
 
 MEAN, SPREAD, LEAST, MOST = 100, 0.5, 20, 300  # queries of a user: lognormal, cut at both ends
 ROOT = "abstraction.n.06"
@@ -32,9 +31,9 @@ Longs = npt.NDArray[np.int64]
 class Setting(NamedTuple):
     """Which concepts may replace a query, and by which topics users are profiled."""
 
-    domains: Topics | None  # one domain for each of these topics, or a single one
+    domains: TopicPartition | None  # one domain for each of these topics, or a single one
     root: int | None  # all that can be drawn lies at or below it
-    profile: Topics
+    profile: TopicPartition
     bins: Longs  # the concepts that a histogram counts
 
 
@@ -42,17 +41,19 @@ class World:
     """WordNet's concepts, the paper's topics, and its settings."""
 
     def __init__(self) -> None:
-        self.concepts: Concepts = concepts_of(None)
-        self.four = topics_of(self.concepts, "paper-4")
-        self.nineteen = topics_of(self.concepts, "paper-19")
-        self._spaces: dict[tuple[str, str], Space] = {}
+        self.concepts = concept_lexicon(None)
+        self.four = partition_by_topic(self.concepts, "paper-4")
+        self.nineteen = partition_by_topic(self.concepts, "paper-19")
+        self._spaces: dict[tuple[str, str], ConceptSpace] = {}
 
     @cached_property
     def settings(self) -> dict[str, Setting]:
         """The paper's settings, and two of our own that explain them."""
         four, nineteen, root = self.four, self.nineteen, self.concepts.find(ROOT)
-        both = topics_of(self.concepts, ",".join((*PAPER_4, *PAPER_19)))
-        joined = Topics(("the four topics", four.names[-1]), (four.of == len(PAPER_4)).astype(np.int32))
+        both = partition_by_topic(self.concepts, ",".join((*PAPER_4, *PAPER_19)))
+        joined = TopicPartition(
+            ("the four topics", four.names[-1]), (four.of == len(PAPER_4)).astype(np.int32)
+        )
         inside, listed = self.inside, self._sayable(nineteen.of < len(PAPER_19))
         below = self._sayable(self._under(root))
         return {
@@ -72,7 +73,7 @@ class World:
         return self._sayable(self.four.of < len(PAPER_4))
 
     def _sayable(self, wanted: npt.NDArray[np.bool_]) -> Longs:
-        some = self.concepts.sayable.astype(np.int64)
+        some = self.concepts.labelled.astype(np.int64)
         return some[wanted[some]]
 
     def _under(self, root: int) -> npt.NDArray[np.bool_]:
@@ -80,12 +81,12 @@ class World:
         found[np.repeat(np.arange(self.concepts.size), np.diff(above.start))[above.flat == root]] = True
         return found
 
-    def space(self, setting: str, criterion: str) -> Space:
+    def space(self, setting: str, criterion: str) -> ConceptSpace:
         """Return which concepts can replace which; made once."""
         key = setting, criterion
         if key not in self._spaces:
             own = self.settings[setting]
-            self._spaces[key] = space_of(self.concepts, own.profile, criterion, own.domains, own.root)
+            self._spaces[key] = concept_space(self.concepts, own.profile, criterion, own.domains, own.root)
         return self._spaces[key]
 
     def about(self) -> dict[str, Any]:
@@ -100,7 +101,7 @@ class World:
             "in_none_of_the_19": int((self.nineteen.of[self.inside] == len(PAPER_19)).sum()),
             "below_abstraction": int(self.settings["B"].bins.size),
             "least_similarity": {
-                name: np.round(self.space(name, "sqc1").least[:4], 4).tolist() for name in ("A", "B")
+                name: np.round(self.space(name, "sqc1").min_similarity[:4], 4).tolist() for name in ("A", "B")
             },
         }
 

@@ -14,7 +14,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from querycloak.errors import MissingExtra, ParameterError
 
@@ -129,3 +133,28 @@ def _check(epsilon: float, draws: int, delta: float | None = None) -> None:
         raise ParameterError(f"there must be at least 1 draw; got {draws!r}")
     if delta is not None and not 0 < delta < 1:
         raise ParameterError(f"δ must be between 0 and 1; got {delta!r}")
+
+
+#: Similarity is computed for all pairs, so very long histories are cut into segments of at most this size.
+_LONGEST_SEGMENT = 1000
+
+
+def segments(slots: int) -> list[tuple[int, int]]:
+    """Return so many slots in segments of about the same size."""
+    parts = -(-slots // _LONGEST_SEGMENT)
+    return list(pairwise(np.linspace(0, slots, parts + 1).astype(int).tolist())) if slots else []
+
+
+def group_count(slots: int, size: int) -> int:
+    """Return the number of groups of at least `size` of a segment of so many slots."""
+    return max(slots // size, 1)
+
+
+def draw_count(slots: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+    """Return the number of draws of histories (or of their parts in one domain) with so many slots.
+
+    It depends on the number of slots alone, never on their content.
+    """
+    sizes, number = np.unique(slots, return_inverse=True)
+    draws = [sum(group_count(end - start, size) for start, end in segments(int(n))) for n in sizes]
+    return np.array(draws, np.int64)[number]

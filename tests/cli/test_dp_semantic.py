@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from querycloak import formats
-from querycloak.text.concepts import Mapper, concepts_of
+from querycloak.text.senses import ConceptMapper, concept_lexicon
 
 ASKED = ("-m", "dp-semantic", "-s", "epsilon=5", "-s", "criterion=sqc2")
 
@@ -48,7 +48,7 @@ def change(column, value, place=5):
 def test_everyone_keeps_the_number_of_mapped_searches(run, log, released):
     """Acceptance 1."""
     asked, shown = formats.read(log).frame, formats.read("out.tsv", required=()).frame
-    mapped = Mapper(concepts_of()).read(asked["query"]).start
+    mapped = ConceptMapper(concept_lexicon()).read(asked["query"]).start
     some = asked.filter(pl.Series(mapped[1:] > mapped[:-1]))
     assert Counter(shown["user"]) == Counter(some["user"])
     assert f"released {shown.height:,} of {asked.height:,} records" in released.stderr

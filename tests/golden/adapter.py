@@ -14,8 +14,8 @@ from querycloak.methods import dp_counts
 from querycloak.registry import METHODS
 from querycloak.synthetic import generate
 from querycloak.testing.harness import Harness
-from querycloak.text.classify import HOW, Lexical
-from querycloak.text.concepts import Mapper, concepts_of
+from querycloak.text.classifier import Evidence, LexicalClassifier
+from querycloak.text.senses import ConceptMapper, concept_lexicon
 
 
 def seed_noise(monkeypatch: Any) -> None:
@@ -82,6 +82,10 @@ ODD_QUERIES = (
 )  # fmt: skip
 
 
+#: What some kinds of evidence were called when the outputs were stored.
+_NAMES = {Evidence.NGRAMS: "letters", Evidence.REMOTE: "service"}
+
+
 def text_queries() -> tuple[pl.Series, pl.Series]:
     """Return the different queries and addresses of a synthetic log, and queries that it does not have."""
     log = generate(260, seed=5).frame
@@ -92,18 +96,23 @@ def text_queries() -> tuple[pl.Series, pl.Series]:
 
 def categories_of(queries: pl.Series, urls: pl.Series) -> list[tuple[str, str, str]]:
     """Return (text, evidence, category and confidence) as the default classifier reads the texts."""
-    classifier = Lexical()
+    classifier = LexicalClassifier()
     found = []
-    for texts, answer in ((queries, classifier.classify(queries)), (urls, classifier.by_address(urls))):
-        for text, node, sure, how in zip(texts, answer.category, answer.confidence, answer.how, strict=True):
+    for texts, answer in ((queries, classifier.classify(queries)), (urls, classifier.classify_urls(urls))):
+        for text, node, sure, how in zip(
+            texts, answer.category, answer.confidence, answer.evidence, strict=True
+        ):
             path = classifier.taxonomy.path(node) if node >= 0 else ""
-            found.append((text, HOW[how], f"{path} {sure:.9f}"))
+            found.append((text, _NAMES.get(how, Evidence(how).name.lower()), f"{path} {sure:.9f}"))
     return found
 
 
 def concepts_in(queries: pl.Series) -> list[tuple[str, str]]:
     """Return (text, its concepts with what was taken away from each phrase)."""
-    mapped = Mapper(concepts_of()).read(queries)
-    words = [f"{one.concept} {one.before} {one.removed} {one.plural} {one.known}" for one in mapped.phrases]
+    mapped = ConceptMapper(concept_lexicon()).read(queries)
+    words = [
+        f"{one.concept} {one.before} {one.removed} {one.plural} {one.lexicon_phrase}"
+        for one in mapped.phrases
+    ]
     bounds = zip(mapped.start[:-1].tolist(), mapped.start[1:].tolist(), strict=True)
     return [(text, "; ".join(words[a:b])) for text, (a, b) in zip(queries, bounds, strict=True)]

@@ -114,9 +114,10 @@ def topic_loss(original: Sequence[str], released: Sequence[str], topics: str = "
     >>> topic_loss(["asthma", "tennis"], ["flu", "golf"], topics="paper-4")
     0.0
     """
-    from querycloak.text.concepts import concepts_of, topics_of
+    from querycloak.text.concept_space import partition_by_topic
+    from querycloak.text.senses import concept_lexicon
 
-    known = topics_of(concepts_of(), topics)
+    known = partition_by_topic(concept_lexicon(), topics)
     sides = [Counter(known.of[_concepts(queries)].tolist()) for queries in (original, released)]
     if not all(sides):
         return float("nan")
@@ -131,7 +132,8 @@ def meaning_kept(original: Sequence[str], released: Sequence[str]) -> dict[str, 
     >>> {name: round(value, 3) for name, value in meaning_kept(["asthma", "cat"], ["flu", "cat"]).items()}
     {'similarity': 0.829, 'unchanged': 0.5}
     """
-    from querycloak.text.concepts import concepts_of, space_of, topics_of
+    from querycloak.text.concept_space import concept_space, partition_by_topic
+    from querycloak.text.senses import concept_lexicon
 
     if len(original) != len(released):
         raise ValueError(f"the sequences must be equally long; got {len(original)} and {len(released)}")
@@ -140,7 +142,7 @@ def meaning_kept(original: Sequence[str], released: Sequence[str]) -> dict[str, 
     if not same:
         return {"similarity": float("nan"), "unchanged": float("nan")}
     old, new = (np.concatenate(side) for side in zip(*same, strict=True))
-    space = space_of(concepts_of(), topics_of(concepts_of()), "sqc1")
+    space = concept_space(concept_lexicon(), partition_by_topic(concept_lexicon()), "sqc1")
     alike = space.similarities(old, new)
     return {"similarity": float(alike.mean()), "unchanged": float((old == new).mean())}
 
@@ -164,9 +166,9 @@ def readability(original: Sequence[str], released: Sequence[str]) -> dict[str, f
 
 
 def _concepts(queries: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    from querycloak.text.concepts import Mapper, concepts_of
+    from querycloak.text.senses import ConceptMapper, concept_lexicon
 
-    return Mapper(concepts_of()).read(pl.Series(list(queries), dtype=pl.String)).concept
+    return ConceptMapper(concept_lexicon()).read(pl.Series(list(queries), dtype=pl.String)).concept
 
 
 def profile_loss(

@@ -15,6 +15,9 @@ MODULES = (
     "querycloak.measures.histories",
     "querycloak.measures.partitions",
     "querycloak.text.distance",
+    "querycloak.text.normalise",
+    "querycloak.text.senses",
+    "querycloak.text.urls",
     "tests.reference.plain_measures",
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import chain
 
-from querycloak.text.taxonomy import SLASH
+from querycloak.text.taxonomy_files import SLASH
 from taxonomy.placement import NO_PARENT, Placer
 from taxonomy.wordnet import WordNet
 

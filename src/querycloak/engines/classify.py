@@ -31,7 +31,7 @@ def classify_file(
     """Write a log with a category and a confidence for every record; say how many were answered."""
     check_outputs([output], [log, taxonomy])
     tree = text.load_taxonomy(taxonomy) if taxonomy else None
-    chosen = text.Remote(tree, url=classifier) if "://" in classifier else classifier
+    chosen = text.RemoteClassifier(tree, url=classifier) if "://" in classifier else classifier
     skipped, records, answered, confident = Skipped(), 0, 0, 0
     writer: Any = None
     options: dict[str, Any] = {"format": format, "mapping": mapping, "keep": keep, "strict": strict}

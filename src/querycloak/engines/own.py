@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
 from querycloak import formats, text
@@ -16,7 +17,7 @@ from querycloak.errors import DataError, MissingExtra, UsageError
 from querycloak.formats.times import TIME
 from querycloak.log import Skipped
 from querycloak.measures import own_history as measure
-from querycloak.methods import rules
+from querycloak.text.entities import KINDS, find_entities
 from querycloak.text.normalise import words
 
 DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -25,6 +26,7 @@ EVERYBODY: Final = 33
 #: Known topics for which it is worked out who is left.
 KNOWN: Final = (1, 2, 3, 5)
 _DEEP, _FEW, _EXAMPLES = 3, 0.05, 20
+_PERSONAL: Final = tuple(kind for kind in KINDS if kind != "listed")
 
 
 @dataclass(frozen=True)
@@ -180,9 +182,10 @@ def _unusual(paths: Sequence[str], crowd: Sequence[set[str]]) -> list[dict[str, 
 
 def _personal(queries: pl.Series) -> tuple[dict[str, int], dict[str, list[str]]]:
     """Count the searches in which something personal stands, by what it is."""
-    tests: Mapping[str, Callable[[str], bool]] = rules.signs() | {"a street address": measure.has_street}
     counts = Counter(queries.to_list())
-    found = {why: [query for query in counts if test(query)] for why, test in tests.items()}
+    table = find_entities(pl.Series(list(counts), dtype=pl.String), _PERSONAL)
+    texts = np.array(list(counts), object)
+    found = {KINDS[kind]: texts[hits].tolist() for kind, hits in zip(_PERSONAL, table.T, strict=True)}
     return (
         {why: sum(counts[query] for query in hits) for why, hits in found.items()},
         {why: _some(hits) for why, hits in found.items() if hits},
@@ -192,12 +195,11 @@ def _personal(queries: pl.Series) -> tuple[dict[str, int], dict[str, list[str]]]
 def _habits(queries: pl.Series) -> tuple[dict[str, Any], list[str]]:
     """Count the queries that come back, and how rare their words are."""
     often = measure.repeated(queries)
-    named = rules.signs()["a person's name"]
     counts: dict[str, Any] = {
         "queries": len(often),
         "searches": sum(often.values()),
         "most": max(often.values(), default=0),
-        "names": sum(map(named, often)),
+        "names": int(find_entities(pl.Series(list(often), dtype=pl.String), ["name"]).sum()),
         "bits": _bits(list(often)),
     }
     return counts, _some(often)

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
@@ -19,13 +19,13 @@ import polars as pl
 
 from querycloak.errors import DataError
 from querycloak.formats import validation
-from querycloak.formats.columns import ALIASES, canonical_name, map_columns
+from querycloak.formats.columns import canonical_name, map_columns
 from querycloak.formats.layout import Layout
 from querycloak.formats.output import Encoder, OutputFile, TextEncoder
 from querycloak.formats.reading import RawTable, ReadOptions
 from querycloak.formats.registry import FormatTraits, LineFormat, Match
 from querycloak.formats.source import Block
-from querycloak.formats.validation import bad_rows
+from querycloak.formats.validation import BadRows, add_bad_rows, bad_rows
 from querycloak.log import CANONICAL
 
 Object = dict[str, Any]
@@ -33,6 +33,7 @@ Object = dict[str, Any]
 RARE_KEYS: Final = "keys that few records have"
 #: Bytes of the first block whose objects show which keys are common.
 _SAMPLE: Final = 4 << 20
+_SLICE: Final = 1 << 20
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _ESCAPED_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _NUMBERS: Final = ("Int64", "Float64")
@@ -87,11 +88,28 @@ class JsonParser:
 
     def parse(self, block: Block, first_row: int = 0) -> RawTable:
         """Return the rows of a block, numbered from `first_row`."""
-        regular = _is_regular(block)
         if self._keys is None:
-            self._learn(block, regular)
+            self._learn(block)
         self._dropped |= dict.fromkeys(name for name, mark in self._absent.items() if mark in block.data)
-        records = _decode(self._decoder, block) if regular and self._decoder is not None else None
+        tables: list[RawTable] = []
+        for part in _slices(block):
+            tables.append(self._parse_slice(part, first_row))
+            first_row = tables[-1].end
+        bad: BadRows = {}
+        for table in tables:
+            for reason, rows in table.bad.items():
+                add_bad_rows(bad, reason, rows)
+        return RawTable(
+            pl.concat([table.frame for table in tables], how="vertical_relaxed"),
+            tables[0].first,
+            sum(table.rows for table in tables),
+            bad,
+            may_hold_nul=any(table.may_hold_nul for table in tables),
+        )
+
+    def _parse_slice(self, block: Block, first_row: int) -> RawTable:
+        """Return the rows of some lines, decoded at once if msgspec can."""
+        records = _decode(self._decoder, block) if self._decoder is not None else None
         if records is None:
             return self._parse_one_by_one(block, first_row)
         values = {key: [*map(attrgetter(f"f{n}"), records)] for n, key in enumerate(self._distinct_keys())}
@@ -100,7 +118,7 @@ class JsonParser:
         return RawTable(self._frame(rows, values, _kept_raw), first_row, size, {}, b"\\u0000" in block.data)
 
     def _parse_one_by_one(self, block: Block, first_row: int) -> RawTable:
-        """Return the rows of a block in which msgspec found a fault: a bad line costs no other."""
+        """Return the rows of lines in which msgspec found a fault: a bad line costs no other."""
         lines, may_hold_nul = read_objects(block)
         good = {row: line for row, line in enumerate(lines, first_row) if isinstance(line, dict)}
         values = {key: [item.get(key) for item in good.values()] for key in self._distinct_keys()}
@@ -126,15 +144,15 @@ class JsonParser:
     def _distinct_keys(self) -> list[str]:
         return [*dict.fromkeys((self._keys or {}).values())]
 
-    def _learn(self, block: Block, regular: bool) -> None:
+    def _learn(self, block: Block) -> None:
         """Fix the columns by the objects of a block: a sample, or all if only others have a known column."""
         named = {*self._options.mapping.values(), *self._options.keep}
-        sample = block.data[: block.data.rfind(b"\n", 0, _SAMPLE) + 1]
-        objects = _objects_for_keys(replace(block, data=sample or block.data), regular)
+        sample = block.data[: block.data.rfind(b"\n", 0, _SAMPLE) + 1] or block.data
+        objects = _objects_for_keys(replace(block, data=sample))
         common, rare = common_keys(objects, named)
-        known = {*CANONICAL, *ALIASES, *(name.lower() for name in named)} - {key.lower() for key in common}
-        if 0 < len(sample) < len(block.data) and _mentions(block.data[len(sample) :], known):
-            objects = _objects_for_keys(block, regular)
+        unseen = (f'"{name}"'.encode() for name in {*CANONICAL, *named}.difference(common))
+        if not objects or any(block.data.find(mark, len(sample)) >= 0 for mark in unseen):
+            objects = _objects_for_keys(block)
             common, rare = common_keys(objects, named)
         if not objects:
             return
@@ -162,44 +180,42 @@ class JsonParser:
             return None
 
 
-def _is_regular(block: Block) -> bool:
-    """Check that each line is one object as far as its ends show, and that all bytes are UTF-8.
+def _slices(block: Block) -> Iterator[Block]:
+    """Cut a block at line ends, so that a bad line makes only its own slice slow."""
+    start, size = 0, len(block.data)
+    while size - start > _SLICE:
+        end = block.data.find(b"\n", start + _SLICE) + 1
+        yield replace(block, data=block.data[start:end])
+        start = end
+    if start < size or not start:
+        yield replace(block, data=block.data[start:])
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], block: Block) -> list[Any] | None:
+    """Return one object for each line; None if a line is not one object with the expected types.
 
     An object that spans lines has a line that does not begin with `{` or does not end with `}`.
     """
     data = block.data
-    if not data.startswith(b"{"):
-        return False
     array = np.frombuffer(data, dtype=np.uint8)
     ends = np.flatnonzero(array == ord("\n"))
     last = array[ends - 1]
     if b"\r" in data:
         last = np.where(last == ord("\r"), array[ends - 2], last)
-    if (last != ord("}")).any() or (array[ends[:-1] + 1] != ord("{")).any():
-        return False
+    begun = data.startswith(b"{") and bool((array[ends[:-1] + 1] == ord("{")).all())
+    if not begun or (last != ord("}")).any():
+        return None
     try:
-        return data.isascii() or bool(data.decode())
-    except UnicodeDecodeError:
-        return False
-
-
-def _mentions(data: bytes, names: Iterable[str]) -> bool:
-    """Check whether a key may have one of these names, in any case."""
-    lower = data.lower()
-    return any(f'"{name}"'.encode() in lower for name in names)
-
-
-def _decode(decoder: msgspec.json.Decoder[Any], block: Block) -> list[Any] | None:
-    """Return the objects of a regular block; None if some line is not one object with the expected types."""
-    try:
-        found = decoder.decode_lines(block.data)
+        if not data.isascii():
+            data.decode()
+        found = decoder.decode_lines(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return found if len(found) == block.data.count(b"\n") else None
+    return found if len(found) == ends.size else None
 
 
-def _objects_for_keys(block: Block, regular: bool) -> list[Mapping[str, Any]]:
-    found = _decode(_KEYS, block) if regular else None
+def _objects_for_keys(block: Block) -> list[Mapping[str, Any]]:
+    found = _decode(_KEYS, block)
     return [line for line in read_objects(block)[0] if isinstance(line, dict)] if found is None else found
 
 

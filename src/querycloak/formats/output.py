@@ -10,10 +10,11 @@ import shutil
 import sys
 import tempfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Final, Protocol, Self
+from typing import IO, Any, Final, Self
 
 import polars as pl
 
@@ -29,55 +30,61 @@ _LEVELS: Final = {"gz": 6, "zst": 3}
 _SLICE: Final = 200_000
 
 
-class OutputFile(Protocol):
+class OutputFile(ABC):
     """Where an encoder writes: a file, a folder of files, or memory."""
 
-    fault: OSError | None  # why a write failed, for encoders whose library hides it
+    fault: OSError | None = None  # why a write failed, for encoders whose library hides it
 
     def write(self, data: bytes) -> int:
         """Add bytes, before compression."""
+        raise UsageError("the output is a folder, and has no bytes of its own")
 
-    def flush(self) -> None:
+    def flush(self) -> None:  # noqa: B027 - libraries call it on files
         """Do nothing: `finish` brings everything to disk."""
 
     def file(self, name: str) -> OutputFile:
-        """Return the file of that name in an output that is a folder."""
+        """Return a file of an output that is a folder, with the suffix of the compression."""
+        raise UsageError("the output is one file, not a folder", hint="name a folder")
 
     def take_over(self, path: Path) -> Path:
         """Move what is written so far to `path`, and start again."""
+        raise UsageError("the output is a folder, and has no bytes of its own")
 
     @property
+    @abstractmethod
     def temporary(self) -> Path | bytes:
         """The unfinished output: a path, or the bytes."""
 
     @property
+    @abstractmethod
     def sha256(self) -> str:
         """The hash of the finished bytes."""
 
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: B027 - memory has nothing to do
         """Complete the bytes and bring them to disk; can be called twice."""
 
-    def commit(self) -> None:
+    def commit(self) -> None:  # noqa: B027
         """Rename the output to its final name."""
 
-    def discard(self) -> None:
+    def discard(self) -> None:  # noqa: B027
         """Delete the unfinished output."""
 
 
-class Encoder(Protocol):
+class Encoder(ABC):
     """Turns records into the bytes of a format, and writes them to an `OutputFile`."""
 
+    @abstractmethod
     def write(self, frame: pl.DataFrame) -> None:
         """Write the next records: a frame with canonical names."""
 
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: B027 - many formats need no end
         """Write what completes the format."""
 
-    def abandon(self) -> None:
+    def abandon(self) -> None:  # noqa: B027
         """Stop without completing the format."""
 
 
-class TextEncoder:
+class TextEncoder(Encoder):
     """Encoder of a format whose rows can be encoded one after the other.
 
     `encode` takes records and the number of the first one in the output, and returns their bytes.
@@ -95,14 +102,8 @@ class TextEncoder:
             self._output.write(self._encode(piece, self._rows))
             self._rows += piece.height
 
-    def finish(self) -> None:
-        """Do nothing: rows need no end."""
 
-    def abandon(self) -> None:
-        """Do nothing."""
-
-
-class AtomicFile:
+class AtomicFile(OutputFile):
     """A file that is hidden and private while it is written, and gets its name on `commit`.
 
     Bytes are compressed and hashed on the way. `-` is standard output.
@@ -118,23 +119,20 @@ class AtomicFile:
     ) -> None:
         check_outputs([path], never_replace)
         self.path, self._private = path, private
-        self.temporary, self._file = _create(path)
+        self._temporary, self._file = _create(path)
         self._compressor = _compressor(compression)
         self._hash = hashlib.sha256()
         self._open = True
-        self.fault: OSError | None = None
+
+    @property
+    def temporary(self) -> Path:
+        """The unfinished file."""
+        return self._temporary
 
     def write(self, data: bytes) -> int:
         """Add bytes, before compression."""
         self._store(self._compressor.compress(data) if self._compressor else data)
         return len(data)
-
-    def flush(self) -> None:
-        """Do nothing: `finish` brings everything to disk."""
-
-    def file(self, name: str) -> OutputFile:
-        """Raise: a file has no files."""
-        raise UsageError(f"{display_name(self.path)} is a file, not a folder", hint="name a folder")
 
     def take_over(self, path: Path) -> Path:
         """Move what is written so far to `path`, and start again."""
@@ -190,7 +188,7 @@ class AtomicFile:
             raise
 
 
-class AtomicFolder:
+class AtomicFolder(OutputFile):
     """A folder of files that gets its name on `commit`, by one rename.
 
     An earlier folder of that name is renamed first, to `NAME.replaced-…`; nothing in it is deleted.
@@ -210,18 +208,15 @@ class AtomicFolder:
         self._target, self._private, self._compression = Path(path), private, compression
         if self._target.exists() and not self._target.is_dir():
             raise UsageError(f"{display_name(path)} is a file, and the output is a folder")
-        self.temporary = temporary_name(path)
-        self.temporary.mkdir(mode=0o700)
+        self._temporary = temporary_name(path)
+        self._temporary.mkdir(mode=0o700)
         self._files: dict[str, AtomicFile] = {}
         self._finished = False
-        self.fault: OSError | None = None
 
-    def write(self, data: bytes) -> int:
-        """Raise: a folder has no bytes of its own."""
-        raise IsADirectoryError(self.temporary)
-
-    def flush(self) -> None:
-        """Do nothing."""
+    @property
+    def temporary(self) -> Path:
+        """The unfinished folder."""
+        return self._temporary
 
     def file(self, name: str) -> OutputFile:
         """Return a file of the folder, under its name or that of its compression."""
@@ -229,10 +224,6 @@ class AtomicFolder:
         path = self.temporary / (name + ending)
         self._files[path.name] = AtomicFile(path, compression=self._compression, private=self._private)
         return self._files[path.name]
-
-    def take_over(self, path: Path) -> Path:
-        """Raise: a folder has no bytes of its own."""
-        raise IsADirectoryError(self.temporary)
 
     @property
     def sha256(self) -> str:
@@ -266,23 +257,15 @@ class AtomicFolder:
         shutil.rmtree(self.temporary, ignore_errors=True)
 
 
-class MemoryFile:
+class MemoryFile(OutputFile):
     """An output that stays in memory; `temporary` is its bytes."""
 
     def __init__(self) -> None:
         self._buffer = io.BytesIO()
-        self.fault: OSError | None = None
 
     def write(self, data: bytes) -> int:
         """Add bytes."""
         return self._buffer.write(data)
-
-    def flush(self) -> None:
-        """Do nothing: everything is in memory already."""
-
-    def file(self, name: str) -> OutputFile:
-        """Raise: memory holds one file."""
-        raise UsageError("an output in memory is one file")
 
     def take_over(self, path: Path) -> Path:
         """Move what is written so far to a file, and start again."""
@@ -300,16 +283,6 @@ class MemoryFile:
     def sha256(self) -> str:
         """The hash of the bytes."""
         return hashlib.sha256(self._buffer.getbuffer()).hexdigest()
-
-    def finish(self) -> None:
-        """Do nothing: there is no file to close."""
-
-    def commit(self) -> None:
-        """Do nothing: there is no file to rename."""
-
-    def discard(self) -> None:
-        """Drop the bytes."""
-        self._buffer = io.BytesIO()
 
 
 class Writer:

@@ -190,7 +190,7 @@ class ParquetStream:
             self.close()
 
 
-class ParquetEncoder:
+class ParquetEncoder(Encoder):
     """Writes frames as they come; a single frame is written at once.
 
     Column types are those of the first frame. If a later frame cannot have them, the rows written so far

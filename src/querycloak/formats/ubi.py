@@ -273,7 +273,7 @@ class UbiReader:
         return bad_rows([*self._broken_events, *[validation.CLICK_ALONE] * alone], first)
 
 
-class UbiEncoder:
+class UbiEncoder(Encoder):
     """Two files: a line for each search and one for each click, with new query ids."""
 
     def __init__(self, layout: Layout, output: OutputFile) -> None:
@@ -298,12 +298,6 @@ class UbiEncoder:
         last = rows[-1]
         clicked = last["url"][0] is not None or last["rank"][0] is not None
         self._last = tuple(last[name][0] for name in _SEARCH) if clicked else None
-
-    def finish(self) -> None:
-        """Do nothing: lines need no end."""
-
-    def abandon(self) -> None:
-        """Do nothing."""
 
     def _numbers(self, rows: pl.DataFrame) -> pl.Series:
         """Return the number of each row's search; a record without a click is a search of its own."""

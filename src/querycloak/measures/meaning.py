@@ -23,10 +23,10 @@ class _Phrases:
     """The concepts of a column of queries, with the row that each is of."""
 
     def __init__(self, queries: pl.Series) -> None:
-        from querycloak.text.concepts import Mapper, concepts_of
+        from querycloak.text.reader import TextReader
 
         texts, number = distinct(queries)
-        mapped = Mapper(concepts_of()).read(texts)
+        mapped = TextReader().read(texts).concepts
         self.sizes = np.diff(mapped.start)[number]
         self.row = np.repeat(np.arange(number.size), self.sizes)
         self.turn = np.arange(self.row.size) - np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
@@ -84,11 +84,12 @@ class TopicLoss(Measure):
 
     def __call__(self, pair: LogPair) -> dict[str, Any]:
         """Average over the people of the release."""
-        from querycloak.text.concepts import concepts_of, topics_of
+        from querycloak.text.concept_space import partition_by_topic
+        from querycloak.text.senses import concept_lexicon
 
         sides, found = _Sides(pair), {}
         for name, wanted in _TOPICS.items():
-            topics = topics_of(concepts_of(), wanted)
+            topics = partition_by_topic(concept_lexicon(), wanted)
             lost = sides.lost(topics.of, len(topics.names))
             known = lost[~np.isnan(lost)]
             if not known.size:
@@ -107,7 +108,7 @@ class MeaningKept(Measure):
 
     def __call__(self, pair: LogPair) -> dict[str, Any]:
         """Compare phrase by phrase; needs the truth to know which replaced which."""
-        from querycloak.text.concepts import concepts_of, space_of, topics_of
+        from querycloak.text.concept_space import ConceptModel, ConceptSpec
 
         if pair.truth is None:
             raise NotApplicable("needs the truth file")
@@ -120,7 +121,7 @@ class MeaningKept(Measure):
         old, new = before.concept[same[before.row]], after.concept[same[after.row]]
         if not old.size:
             raise NotApplicable("no released query has as many known phrases as the one it came from")
-        space = space_of(concepts_of(), topics_of(concepts_of()), "sqc1")
+        space = ConceptModel(ConceptSpec()).space
         kept = (space.candidates.domain[old] >= 0) & (space.candidates.domain[new] >= 0)
         alike = space.similarities(old[kept], new[kept])
         return {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from math import comb
@@ -27,17 +26,6 @@ SENSITIVE: Final[Mapping[str, tuple[str, ...]]] = {
     "relationships and family": ("Society/Relationships", "Home/Family", "Home/Weddings"),
     "death and crisis": ("Society/Death", "Society/Support Groups", "Health/Mental Health"),
 }
-
-_STREET = re.compile(
-    r"\b\d{1,5}[a-z]?\s+(?:[^\W\d]+\s+){0,3}"
-    r"(?:street|st|avenue|ave|road|rd|lane|ln|drive|dr|boulevard|blvd|court|ct|way|place|square|terrace)\b",
-    re.IGNORECASE,
-)
-
-
-def has_street(text: str) -> bool:
-    """Find a house number before the name of a street."""
-    return bool(_STREET.search(text))
 
 
 def cut(path: str, level: int) -> str | None:

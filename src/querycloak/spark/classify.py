@@ -40,10 +40,8 @@ def classify(log: DataFrame, classifier: str = "lexical", taxonomy: str | None =
 @cache
 def _classifier(name: str, taxonomy: str | None) -> tuple[Any, Taxonomy | None]:
     """Load a classifier; a worker does this once."""
-    from querycloak.text.classify import make
-
     tree = text.load_taxonomy(taxonomy) if taxonomy else None
-    return text.Remote(tree, url=name) if "://" in name else make(name, tree), tree
+    return text.RemoteClassifier(tree, url=name) if "://" in name else text.make(name, tree), tree
 
 
 def _classified(name: str, taxonomy: str | None, schema: StructType, rows: Iterable[Any]) -> Iterator[Any]:

@@ -1,13 +1,22 @@
-"""Domain names of URLs, and whether a query names what was clicked on.
+"""Words and domain names of URLs, and whether a query names the page that was clicked.
 
 Reference: the well-targeted queries of Poblete et al. (paper 003, 3.2).
 """
 
 from __future__ import annotations
 
+import polars as pl
+
+
+def url_words(urls: pl.Series) -> pl.Series:
+    """Return the words of URLs: host without `www` and ending, then the path."""
+    bare = urls.cast(pl.String).fill_null("").str.to_lowercase()
+    bare = bare.str.replace(r"^[a-z]+://", "").str.replace(r"^www\d?\.", "").str.replace(r"[?#].*$", "")
+    return bare.str.replace(r"^([^/]*)\.[a-z]{2,4}(:\d+)?(/|$)", "$1 $3")
+
 
 def names_target(query: str, url: str, site: str = "host") -> bool:
-    """Say whether a word of the query is the URL, its domain name, or (`site="name"`) the name within that.
+    """Check whether a word of the query is the URL, its domain name, or (`site="name"`) the name within that.
 
     A leading `www.` and the scheme do not matter. The thesis says "the site of the URL as a keyword";
     `name` also takes the longest label for it, as people type it.
@@ -28,7 +37,7 @@ def names_target(query: str, url: str, site: str = "host") -> bool:
 
 
 def site_of(url: str) -> str:
-    """Give the domain name of a URL without `www.`: what counts as its site.
+    """Return the domain name of a URL without `www.`: its site.
 
     >>> site_of("http://www.Shop.example/a?b")
     'shop.example'
@@ -43,7 +52,7 @@ def _bare(text: str) -> str:
 
 
 def labels_of(url: str) -> tuple[str, ...]:
-    """Give the labels of a URL's domain name from the right, in small letters.
+    """Return the labels of a URL's domain name from the right, in lower case.
 
     >>> labels_of("http://user@www.Shop.example:80/a?b")
     ('example', 'shop', 'www')

@@ -83,7 +83,7 @@ def test_only_this_machine_by_its_own_name_may_ask(loop, crowd):
         assert get(loop, crowd, 0, "/health", host=host)[0] == 421
 
 
-def test_pages_of_others_cannot_search_in_her_name(loop, crowd):
+def test_web_pages_cannot_search(loop, crowd):
     head = f"GET /search?q=forced HTTP/1.1\r\nHost: 127.0.0.1:{crowd.http_port(0)}\r\n"
     for site, status in (("cross-site", b"403"), ("same-site", b"403"), ("none", b"200")):
         answer = raw(loop, crowd, 0, f"{head}Sec-Fetch-Site: {site}\r\n\r\n".encode())
@@ -113,7 +113,7 @@ def test_pages_of_others_cannot_search_in_her_name(loop, crowd):
         ("X-Moz: prefetch", b"403"),
     ],
 )
-def test_what_she_has_not_asked_for_is_refused(loop, crowd, header, status):
+def test_requests_that_the_user_did_not_start_are_refused(loop, crowd, header, status):
     before, own = len(crowd.submitted), f"127.0.0.1:{crowd.http_port(0)}"
     head = f"GET /search?q=forced HTTP/1.1\r\nHost: {own}\r\n{header.replace('OWN', own)}\r\n\r\n"
     assert raw(loop, crowd, 0, head.encode()).split(b" ")[1] == status

@@ -79,7 +79,9 @@ def test_topic_to_topic_with_a_password(broker, tmp_path):
     one.open()
     one.start()
     wait_until(
-        lambda: one.status()["accepted"] == len(sent) and not one.status()["queued"], "all is read", 60
+        lambda: one.state().status()["accepted"] == len(sent) and not one.state().status()["queued"],
+        "all is read",
+        60,
     )
     lines = one.released.read(0, 10**6).splitlines()
     one.stop()
@@ -99,4 +101,4 @@ def test_a_wrong_password_is_refused_and_never_shown(broker, tmp_path, capfd):
     with pytest.raises(KafkaRefuses, match="Kafka refuses") as caught:
         one.open()
     assert "planted" not in f"{caught.value} {caught.value.hint} {''.join(capfd.readouterr())}"
-    one.journal.close()
+    one.wal.close()

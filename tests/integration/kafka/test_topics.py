@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import polars as pl
 import pytest
 
@@ -181,8 +182,8 @@ def test_messages_that_are_no_records_are_counted_and_left_out(topics, tmp_path)
     sent = [Sent(0, BEGIN + number, value) for number, value in enumerate(values)]
     topics.write(source, sent)
     with in_process(topics, tmp_path, source, sink) as service:
-        wait_until(lambda: service.status()["accepted"] >= len(good), "all is read", 120)
-        assert service.status()["accepted"] == len(good)
+        wait_until(lambda: service.state().status()["accepted"] >= len(good), "all is read", 120)
+        assert service.state().status()["accepted"] == len(good)
         assert dict(service._source.skipped) == {
             "not JSON": 3,
             "not UTF-8": 1,
@@ -255,10 +256,10 @@ def test_what_waits_too_long_is_dropped(topics, tmp_path):
     source, sink = topics.make(1), topics.make(1)
     topics.write(source, [Sent(0, BEGIN, b'{"user": "u", "query": "q", "category": "A"}')])
     with in_process(topics, tmp_path, source, sink, hold_seconds=1) as service:
-        wait_until(lambda: service.status()["dropped"] == 1, "it is dropped")
-        wait_until(lambda: not service.trouble(), "that is committed")
+        wait_until(lambda: service.state().status()["dropped"] == 1, "it is dropped")
+        wait_until(lambda: not service.state().health.text, "that is committed")
     with in_process(topics, tmp_path, source, sink, hold_seconds=1) as service:
-        wait_until(lambda: service.status()["dropped"] == 1, "it is known again")
+        wait_until(lambda: service.state().status()["dropped"] == 1, "it is known again")
     assert topics.read(sink, 1)[0] == []
 
 
@@ -270,14 +271,15 @@ def test_records_that_kafka_no_longer_has_are_missed_aloud(topics, tmp_path, kaf
     sent = [Sent(0, BEGIN + number, value) for number, value in enumerate(log(20))]
     topics.write(source, sent[:100])
     with in_process(topics, tmp_path, source, sink) as service:
-        wait_until(lambda: service.status()["accepted"] == 100, "all is read")
+        wait_until(lambda: service.state().status()["accepted"] == 100, "all is read")
     topics.write(source, sent[100:])
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
     for done in admin.delete_records([TopicPartition(source, 0, 150)]).values():
         done.result(30)
     with in_process(topics, tmp_path, source, sink) as service:
         wait_until(
-            lambda: "offset 100 is next, but Kafka's first is 150" in service.trouble(), "it is missed"
+            lambda: "offset 100 is next, but Kafka's first is 150" in service.state().health.text,
+            "it is missed",
         )
 
 
@@ -405,9 +407,17 @@ def test_two_services_of_one_name_do_not_both_go_on(topics, tmp_path):
         first.start()
         with second:
             both, one = (first, second), iter(sent[50:])
-            while all(service.client.get("/healthz").status_code == 200 for service in both):
+            while all(map(answers, both)):
                 topics.write(source, [next(one)])
-            last = next(service for service in both if service.client.get("/healthz").status_code == 200)
+            last, ended = sorted(both, key=answers, reverse=True)
+            wait_until(lambda: "another service uses the same name in Kafka" in ended.log(), "it says why")
             topics.write(source, one)
             until_read(last, len(sent))
             assert topics.read(sink, 1)[0] == last.released().split(b"\n")[:-1]
+
+
+def answers(service: LiveService) -> bool:
+    try:
+        return service.client.get("/healthz").status_code == 200
+    except httpx.TransportError:
+        return False

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
 from tests.support.crash_test import crash
 from tests.support.logs import made_up
 
-pytestmark = [pytest.mark.timeout(900)]
-#: `QUERYCLOAK_KILLS=200` for the full trial.
-KILLS = int(os.environ.get("QUERYCLOAK_KILLS", "8"))
+pytestmark = [pytest.mark.timeout(1800)]
+KILLS = [3, pytest.param(50, marks=pytest.mark.nightly)]
 
 
 def lines(users, seed):
@@ -26,10 +24,11 @@ def lines(users, seed):
     [("-m", "cohort", "-s", "k=5"), ("-m", "rules", "-m", "swap", "-s", "k=3")],
     ids=["cohort", "swap"],
 )
-def test_kills_at_random_instants(tmp_path, method):
-    log = lines(users=40 + KILLS * 10, seed=3)
+@pytest.mark.parametrize("kills", KILLS)
+def test_kills_at_random_instants(tmp_path, method, kills):
+    log = lines(users=40 + kills * 10, seed=3)
     found = crash(
-        tmp_path, log, *method, "--seed", "1", "-o", "snapshot_seconds=0.2", kills=KILLS, seed=4, batch=20
+        tmp_path, log, *method, "--seed", "1", "-o", "snapshot_seconds=0.2", kills=kills, seed=4, batch=20
     )
     print(json.dumps(found.as_dict()))
     assert (found.lost, found.doubled, found.same_bytes) == (0, 0, True)

@@ -21,7 +21,7 @@ def laid_out(criterion, domain, seed=3, size=24):
     """A small space, and a prior over its concepts, the commonest first."""
     small = Small.at_random(seed, size)
     space = small.space(criterion, domain)
-    concept = np.array(small.sayable, np.int64)
+    concept = np.array(small.labelled, np.int64)
     chance = np.random.default_rng(seed).dirichlet(np.ones(concept.size))
     order = np.argsort(-chance)
     return space, Prior(concept[order], np.log(chance[order]))
@@ -36,7 +36,7 @@ def test_guesses_are_the_likeliest_originals(criterion, domain, epsilon):
     exact = {c: chances(space, c, epsilon) for c in prior.concept.tolist()}
     shown = np.array(sorted(exact), np.int64)
     level, half = np.zeros(shown.size, np.int64), np.array([epsilon / 2])
-    found = best_guesses(shown, level, half, prior, space.candidates, space.shares())
+    found = best_guesses(shown, level, half, prior, space.candidates, space.scaled_similarity())
     for output, place in zip(shown.tolist(), found.tolist(), strict=True):
         joint = [
             math.exp(log) * float(exact[c].get(output, 0))
@@ -49,7 +49,9 @@ def test_guesses_are_the_likeliest_originals(criterion, domain, epsilon):
 def test_sums_of_weights_are_estimated_well(criterion):
     space, prior = laid_out(criterion, "all", seed=5, size=40)
     for epsilon in (0.5, 6.0):
-        found = np.exp(totals(prior.concept, np.array([epsilon / 2]), space.candidates, space.shares()))[0]
+        found = np.exp(
+            totals(prior.concept, np.array([epsilon / 2]), space.candidates, space.scaled_similarity())
+        )[0]
         for concept, told in zip(prior.concept.tolist(), found.tolist(), strict=True):
             weight, table = weight_table(space, concept, epsilon)
             assert told == pytest.approx(sum(weight.values()) / int(table.floor[0]), rel=0.02)
@@ -61,7 +63,9 @@ def test_a_concept_of_no_domain_of_the_prior_gets_no_guess():
     other = prior.concept[home[prior.concept] != home[prior.concept[0]]][:1]
     few = Prior(prior.concept[:1], prior.log[:1])
     zero = np.zeros(1, np.int64)
-    assert best_guesses(other, zero, np.array([1.0]), few, space.candidates, space.shares())[0] == -1
+    assert (
+        best_guesses(other, zero, np.array([1.0]), few, space.candidates, space.scaled_similarity())[0] == -1
+    )
 
 
 @pytest.fixture(scope="module")

@@ -44,13 +44,3 @@ def test_the_quiet_hours_may_go_over_midnight():
     by_hour = [1 if 4 <= hour < 22 else 0 for hour in range(24)]
     assert own.quiet_hours(by_hour) == (22, 0.0)
     assert own.quiet_hours([0] * 24) == (0, 0.0)
-
-
-@pytest.mark.parametrize("text", ["12 oak street", "pizza near 1600a Long Beach Ave now", "5 st. marys road"])
-def test_street_addresses_are_found(text):
-    assert own.has_street(text)
-
-
-@pytest.mark.parametrize("text", ["oak street", "iphone 12", "12 angry men", "street 12"])
-def test_other_numbers_are_no_addresses(text):
-    assert not own.has_street(text)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import polars as pl
 
 import querycloak as qc
-from querycloak.text.concepts import Mapper, concepts_of
+from querycloak.text.senses import ConceptMapper, concept_lexicon
 
 TREE = ("animal", "animal/dog", "animal/dog/poodle", "animal/cat", "tool", "tool/hammer", "tool/saw")
 
@@ -24,7 +24,7 @@ def protect(log, **settings):
 
 def meant(queries, concepts=None, **how):
     """Give the concepts that queries mean, by a reader of our own."""
-    mapped = Mapper(concepts or concepts_of(), **how).read(queries)
+    mapped = ConceptMapper(concepts or concept_lexicon(), **how).read(queries)
     bounds = mapped.start.tolist()
     return [mapped.concept[a:b].tolist() for a, b in pairwise(bounds)]
 

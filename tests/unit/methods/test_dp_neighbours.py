@@ -21,7 +21,8 @@ from scipy import stats
 import querycloak as qc
 from querycloak import accounting
 from querycloak.methods.dp_semantic import draws as grouping
-from querycloak.text.concepts import concepts_of, space_of, topics_of
+from querycloak.text.concept_space import concept_space, partition_by_topic
+from querycloak.text.senses import concept_lexicon
 from tests.reference import naive_dp
 from tests.reference.small_concepts import chances
 
@@ -42,9 +43,9 @@ def tree(tmp_path_factory):
 
 
 def space(taxonomy, criterion, domain="all"):
-    concepts = concepts_of(taxonomy)
-    topics = topics_of(concepts)
-    return space_of(concepts, topics, criterion, topics if domain == "topic" else None)
+    concepts = concept_lexicon(taxonomy)
+    topics = partition_by_topic(concepts)
+    return concept_space(concepts, topics, criterion, topics if domain == "topic" else None)
 
 
 def at_most(ratio, epsilon):
@@ -156,7 +157,7 @@ def test_zcdp_pays_for_long_histories():
 
 def released(taxonomy, histories, times, **settings):
     """Release so many people with each history, as one query of all its phrases; count the outputs."""
-    said = [concepts_of(taxonomy).spoken[c] for c in range(concepts_of(taxonomy).size)]
+    said = [concept_lexicon(taxonomy).label[c] for c in range(concept_lexicon(taxonomy).size)]
     number = {text: concept for concept, text in enumerate(said)}
     users = len(histories) * times
     queries = [", ".join(said[c] for c in history) for history in histories for _ in range(times)]

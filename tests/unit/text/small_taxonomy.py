@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from querycloak.text.classify import Lexical
+from querycloak.text.classifier import LexicalClassifier
+from querycloak.text.lexicon import Lexicon
 from querycloak.text.taxonomy import Taxonomy, build
-from querycloak.text.terms import Terms
 
 LEXICON = {
     "Business/Banking": "bank of america*3, mortgage rates, mortgage calculator, credit card*2, loans",
@@ -39,9 +39,9 @@ def small_taxonomy() -> Taxonomy:
         for term in terms.split(",")
     ]
     pairs += [(term, node(path), 1.0) for term, path in DEEP.items()]
-    return build(parents, names, Terms.of_pairs(pairs))
+    return build(parents, names, Lexicon.of_pairs(pairs))
 
 
 @cache
-def small_classifier() -> Lexical:
-    return Lexical(small_taxonomy())
+def small_classifier() -> LexicalClassifier:
+    return LexicalClassifier(small_taxonomy())

@@ -1,142 +1,125 @@
-"""What the lexical classifier answers, on a small taxonomy."""
+"""Whole logs: columns, order, empty cells, distinct searches."""
 
 from __future__ import annotations
 
+import numpy as np
+import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from querycloak.errors import ParameterError, UnknownName
-from querycloak.text.classify import CLASSIFIERS, HOW, Lexical, categories, make
-from querycloak.text.taxonomy import build
-from querycloak.text.terms import Terms
+from querycloak.errors import DataError, ParameterError
+from querycloak.text.classifier import Classification
+from querycloak.text.classify import classify_log
+from querycloak.text.taxonomy import load
 
 from .small_taxonomy import small_classifier, small_taxonomy
 
-
-def answers(queries, urls=None):
-    classifier = small_classifier()
-    found = classifier.classify(queries, urls)
-    paths = [classifier.taxonomy.path(node) if node >= 0 else None for node in found.category]
-    return paths, [HOW[i] for i in found.how], found.confidence
+ADDRESS = "http://www.weather.example/"
 
 
-@pytest.mark.parametrize(
-    ("query", "path", "how"),
-    [
-        ("hotels in boston", "Recreation/Travel", "lexical"),
-        ("boston", "Regional/Cities", "lexical"),
-        ("Bank of America", "Business/Banking", "lexical"),
-        ("bank america", "Business/Banking", "lexical"),
-        ("www.bankofamerica.com", "Business/Banking", "lexical"),
-        ("creditcards", "Business/Banking", "lexical"),
-        ("mortgage payoff", "Business/Banking", "lexical"),
-        ("hotel", "Recreation/Travel", "lexical"),
-        ("wether denver", "News/Weather", "spelling"),
-        ("hotmial", "Computers/Email", "spelling"),
-        ("chiken recpies", "Home/Cooking", "spelling"),
-        ("hurricanes", "News/Weather/storm/windstorm/cyclone/hurricane", "lexical"),
-        ("someone@mail.example", "Computers/Email", "form"),
-        ("(555) 555-0134", "Reference/Phone Directories", "form"),
-        ("00501", "Regional/United States", "form"),
-    ],
-)
-def test_a_query_gets_the_category_that_a_person_would_give(query, path, how):
-    paths, hows, confidence = answers([query])
-    assert (paths, hows) == ([path], [how])
-    assert 0 < confidence[0] <= 1
+def log():
+    return pl.DataFrame(
+        {
+            "user": ["a", "b", "a", "c", "d", "e"],
+            "query": ["golf clubs", "zorblax", "golf clubs", None, "zorblax", "Banana Bread"],
+            "url": [ADDRESS, ADDRESS, None, None, None, ""],
+            "category": ["old"] * 6,
+        }
+    )
 
 
-@pytest.mark.parametrize("query", ["", "   ", "?!", "\u0000"])
-def test_nothing_readable_gets_no_category(query):
-    paths, hows, confidence = answers([query])
-    assert (paths, hows, confidence.tolist()) == ([None], ["none"], [0.0])
+class Counting:
+    """Hands on to a classifier and notes what it was asked."""
+
+    reads_urls = True
+
+    def __init__(self):
+        self.taxonomy = small_taxonomy()
+        self.asked = []
+
+    def classify(self, queries):
+        self.asked.append(queries.to_list())
+        return small_classifier().classify(queries)
+
+    def classify_urls(self, urls):
+        self.asked.append(urls.to_list())
+        return small_classifier().classify_urls(urls)
 
 
-def test_unknown_words_still_get_a_guess_marked_as_such():
-    paths, hows, confidence = answers(["zorblax quuxington"])
-    assert paths[0] is not None
-    assert hows == ["letters"]
-    assert confidence[0] < answers(["golf clubs"])[2][0]
+def test_a_log_gets_categories_and_keeps_its_order():
+    done = classify_log(log(), small_classifier())
+    assert done.columns == ["user", "query", "url", "category", "confidence"]
+    assert done["user"].to_list() == log()["user"].to_list()
+    assert done["query"].to_list() == log()["query"].to_list()
+    paths = done["category"].to_list()
+    assert [paths[i] for i in (0, 1, 2, 3, 5)] == [
+        "Sports/Golf",
+        "News/Weather",
+        "Sports/Golf",
+        None,
+        "Home/Cooking",
+    ]
+    assert paths[4] not in (None, "News/Weather")
+    assert done["confidence"].to_list()[3] == 0.0
+    assert done["confidence"].null_count() == 0
 
 
-def test_a_clicked_address_helps_only_where_the_query_is_not_known():
-    address = "http://www.weather.example/boston/forecast?x=golf"
-    paths, hows, _ = answers(["zorblax", "golf clubs", "zorblax"], [address, address, None])
-    assert paths[:2] == ["News/Weather", "Sports/Golf"]
-    assert hows == ["url", "lexical", "letters"]
+def test_each_distinct_query_is_asked_once_and_addresses_only_where_needed():
+    counting = Counting()
+    classify_log(log(), counting)
+    assert counting.asked == [["golf clubs", "zorblax", "Banana Bread"], [ADDRESS]]
 
 
-def test_an_address_of_unknown_words_changes_nothing():
-    with_address = answers(["zorblax"], ["http://qwxzv.example/"])
-    assert with_address[:2] == answers(["zorblax"])[:2]
+def test_a_log_and_single_searches_agree():
+    done = classify_log(log().drop_nulls("query"), small_classifier())
+    for row in done.iter_rows(named=True):
+        one = classify_log(pl.DataFrame({name: [row[name]] for name in ("query", "url")}), small_classifier())
+        assert one["category"][0] == row["category"]
+        assert one["confidence"][0] == row["confidence"]
 
 
-queries = st.lists(
-    st.one_of(
-        st.text(max_size=40), st.sampled_from(["wether", "golf clubs", "bankofamerica", "zorblax", ""])
-    ),
-    min_size=1,
-    max_size=12,
-)
+def test_other_columns_and_an_absent_url_are_no_hindrance():
+    frame = pl.DataFrame({"query": ["golf", 7 * "x", "golf"], "rank": [1, 2, 3]}, strict=False)
+    done = classify_log(frame, small_classifier())
+    assert done.columns == ["query", "rank", "category", "confidence"]
+    assert done["rank"].to_list() == [1, 2, 3]
 
 
-@settings(max_examples=60, deadline=None)
-@given(queries, st.randoms(use_true_random=False))
-def test_an_answer_does_not_depend_on_its_neighbours(texts, random):
-    whole = small_classifier().classify(texts)
-    order = list(range(len(texts)))
-    random.shuffle(order)
-    mixed = small_classifier().classify([texts[i] for i in order])
-    alone = [small_classifier().classify([text]) for text in texts]
-    assert mixed.category.tolist() == whole.category[order].tolist()
-    assert mixed.confidence.tolist() == whole.confidence[order].tolist()
-    assert [int(one.category[0]) for one in alone] == whole.category.tolist()
-    assert [float(one.confidence[0]) for one in alone] == whole.confidence.tolist()
+def test_an_empty_log_stays_empty():
+    done = classify_log(log().clear(), small_classifier())
+    assert done.shape == (0, 5)
+    assert done.schema["category"] == pl.String
+    assert done.schema["confidence"] == pl.Float64
 
 
-@settings(deadline=None)
-@given(st.text(max_size=60))
-def test_confidence_is_a_share_and_nodes_exist(text):
-    found = small_classifier().classify([text])
-    assert 0 <= found.confidence[0] <= 1
-    assert -1 <= found.category[0] < small_classifier().taxonomy.size
-    assert found.category[0] != 0
+def test_a_log_without_queries_is_refused():
+    with pytest.raises(DataError, match="no column `query`"):
+        classify_log(pl.DataFrame({"user": ["a"]}))
 
 
-def test_an_endless_query_is_read_up_to_its_limit():
-    paths, _, _ = answers(["golf " * 300_000])
-    assert paths == ["Sports/Golf"]
+def test_progress_is_told():
+    told = []
+    classify_log(log(), small_classifier(), progress=lambda done, of: told.append((done, of)))
+    assert told == [(3, 3)]
 
 
-def test_no_queries_give_no_answers():
-    assert len(small_classifier().classify([])) == 0
+def test_paths_are_cut_at_thirteen_levels():
+    from querycloak.text.lexicon import Lexicon
+    from querycloak.text.taxonomy import build
+
+    deep = build(range(-1, 15), ["", *(f"n{i}" for i in range(15))], Lexicon.of_pairs([]))
+
+    class Deepest:
+        taxonomy, reads_urls = deep, False
+
+        def classify(self, queries):
+            size = len(queries)
+            return Classification(np.full(size, 15), np.ones(size), np.ones(size, np.int8))
+
+    done = classify_log(pl.DataFrame({"query": ["x"]}), Deepest())
+    assert done["category"][0].count("/") == 12
 
 
-def test_a_taxonomy_without_words_answers_nothing():
-    empty = Lexical(build([-1, 0], ["", "Sports"], Terms.of_pairs([])))
-    assert empty.classify(["golf", ""]).category.tolist() == [-1, -1]
-
-
-def test_the_best_categories_of_a_term_come_first():
-    found = categories("chicken weather", 2, small_taxonomy())
-    assert len(found) == 2
-    assert set(found) == {"News/Weather", "Home/Cooking"}
-    assert categories("golf", 5, small_taxonomy()) == ["Sports/Golf"]
-    with pytest.raises(ParameterError, match="at least 1"):
-        categories("golf", 0)
-
-
-def test_classifiers_are_found_by_name():
-    assert CLASSIFIERS.names()[:2] == ["lexical", "http"]
-    assert CLASSIFIERS.get("lexical") is Lexical
-    with pytest.raises(UnknownName, match="did you mean `lexical`"):
-        make("lexcal")
-
-
-def test_the_index_keeps_the_stronger_weight_where_forms_meet():
-    def said(*pairs):
-        tree = build([-1, 0, 1], ["", "Sports", "Golf"], Terms.of_pairs(pairs))
-        return Lexical(tree).evidence("golfing")[1].tolist()
-
-    assert said(("golf", 2, 3.0), ("golfs", 2, 1.0)) == said(("golf", 2, 3.0)) > said(("golfs", 2, 1.0))
+def test_a_classifier_and_another_taxonomy_are_refused():
+    """The nodes of one tree must not be written as the paths of another."""
+    with pytest.raises(ParameterError, match="another taxonomy"):
+        classify_log(log(), small_classifier(), taxonomy=load())

@@ -78,7 +78,7 @@ def test_the_normal_form_consists_of_words_and_is_stable(text):
 
 
 def test_the_shipped_phrases_are_in_normal_form():
-    listed = pl.Series(load().terms.texts)
+    listed = pl.Series(load().lexicon.texts)
     assert (normalise(listed) == listed).all()
 
 

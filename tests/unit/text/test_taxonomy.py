@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak.errors import DataError, UnknownName
-from querycloak.text import load, storage, wordnet_graph
-from querycloak.text.taxonomy import SLASH, Taxonomy, build
-from querycloak.text.terms import Terms
+from querycloak.text import load
+from querycloak.text import taxonomy_files as storage
+from querycloak.text.lexicon import Lexicon
+from querycloak.text.taxonomy import Taxonomy, build
+from querycloak.text.taxonomy_files import SLASH
 
 TOPICS = ["Adult", "Arts", "Business", "Computers", "Games", "Health", "Home", "Kids", "News", "Recreation"]
 TOPICS += ["Reference", "Regional", "Science", "Shopping", "Society", "Sports"]
@@ -21,7 +23,7 @@ nodes = st.integers(0, 82_000)
 
 def toy() -> Taxonomy:
     """root{A{A1{A1x},A2},B{B1}}"""
-    return build([-1, 0, 1, 2, 1, 0, 5], ["", "A", "A1", "A1x", "A2", "B", "B1"], Terms.of_pairs([]))
+    return build([-1, 0, 1, 2, 1, 0, 5], ["", "A", "A1", "A1x", "A2", "B", "B1"], Lexicon.of_pairs([]))
 
 
 def climb(tree: Taxonomy, node: int) -> list[int]:
@@ -36,9 +38,7 @@ def test_the_toy_tree() -> None:
     tree = toy()
     assert tree.paths == ["", "A", "A/A1", "A/A1/A1x", "A/A2", "B", "B/B1"]
     assert tree.depth.tolist() == [0, 1, 2, 3, 2, 1, 2]
-    assert tree.ancestors(3) == [2, 1, 0]
-    assert tree.ancestors(0) == []
-    assert [tree.lca(3, 4), tree.lca(3, 6), tree.lca(2, 3), tree.lca(3, 3)] == [1, 0, 2, 3]
+    assert tree.common_ancestors(np.array([3, 3, 2, 3]), np.array([4, 6, 3, 3])).tolist() == [1, 0, 2, 3]
     assert tree.at_level([3, 4, 5, 0], 1).tolist() == [1, 1, 5, 0]
     assert tree.node("A/A1") == 2
     assert "A/A1" in tree
@@ -48,7 +48,7 @@ def test_the_toy_tree() -> None:
 @pytest.mark.parametrize("parent", [[], [0], [-1, -1], [-1, 2, 0], [-1, 1]])
 def test_a_tree_has_one_root_and_parents_come_first(parent: list[int]) -> None:
     with pytest.raises(DataError):
-        build(parent, ["x"] * len(parent), Terms.of_pairs([]))
+        build(parent, ["x"] * len(parent), Lexicon.of_pairs([]))
 
 
 def test_an_unknown_path_is_told_without_repeating_it() -> None:
@@ -74,9 +74,8 @@ def test_the_shipped_tree_is_a_tree_of_at_most_thirteen_levels() -> None:
 
 def test_a_slash_inside_a_name_is_written_differently() -> None:
     with_slash = [name for name in load().names if SLASH in name]
-    lemmas = {
-        lemma for c in range(wordnet_graph().size) for lemma in wordnet_graph().lemmas(c) if "/" in lemma
-    }
+    lemmas = {lemma for lemma in storage.unpack(storage.shipped()["lemma"]) if "/" in lemma}
+    lemmas = {lemma.replace("_", " ") for lemma in lemmas}
     assert {name.replace(SLASH, "/").lower() for name in with_slash} <= lemmas
     assert with_slash
 
@@ -85,8 +84,8 @@ def test_a_slash_inside_a_name_is_written_differently() -> None:
 def test_common_ancestors_equal_climbing(a: int, b: int) -> None:
     tree = load()
     above = set(climb(tree, b))
-    assert tree.lca(a, b) == next(node for node in climb(tree, a) if node in above)
-    assert tree.ancestors(a) == climb(tree, a)[1:]
+    found = int(tree.common_ancestors(np.array([a]), np.array([b]))[0])
+    assert found == next(node for node in climb(tree, a) if node in above)
 
 
 @given(st.lists(nodes, max_size=20), st.integers(0, 15))
@@ -113,58 +112,18 @@ def test_cutting_at_a_level_equals_cutting_the_path(chosen: list[int], level: in
 )
 def test_everyday_words_mean_first_what_people_mean(phrase: str, topic: str) -> None:
     tree = load()
-    best = tree.terms.phrases[phrase][0][0]
+    best = tree.lexicon.categories(phrase)[0][0]
     assert tree.path(best).startswith(topic)
 
 
 def test_terms_are_normalised_and_ranked() -> None:
-    terms = load().terms
-    assert len(terms) == len(terms.phrases) == len(terms.texts) > 117_000
+    terms = load().lexicon
+    assert len(terms) == len(set(terms.texts)) > 117_000
     assert terms.texts == sorted(terms.texts)
     assert (terms.weight > 0).all()
-    for pairs in terms.phrases.values():
-        weights = [weight for _, weight in pairs]
-        assert weights == sorted(weights, reverse=True)
-        assert pairs
-
-
-def test_the_graph_holds_all_nouns_of_wordnet() -> None:
-    graph = wordnet_graph()
-    assert graph.size == 82_115
-    assert int(graph.depth.max()) == 19
-    roots = np.flatnonzero(np.diff(graph.parents.start) == 0)
-    assert roots.tolist() == [0]
-    assert graph.lemmas(0) == ["entity"]
-    assert np.unique(graph.node).size == graph.size
-
-
-def test_a_dog_has_two_ways_up() -> None:
-    graph = wordnet_graph()
-    dog, cat = graph.find("dog.n.01"), graph.find("cat.n.01")
-    assert graph.concepts("Dog")[0] == dog
-    assert {graph.lemmas(int(up))[0] for up in graph.parents[dog]} == {"canine", "domestic animal"}
-    assert {0, dog} <= graph.ancestors(dog)
-    assert graph.lemmas(graph.common_subsumer([dog, cat])) == ["carnivore"]
-    assert load().path(int(graph.node[dog])) == "Recreation/Pets/dog"
-
-
-@given(nodes)
-def test_ancestors_are_closed_under_parents(concept: int) -> None:
-    graph = wordnet_graph()
-    above = graph.ancestors(concept)
-    assert {concept, 0} <= above
-    assert all(set(graph.parents[one].tolist()) <= above for one in above)
-    assert all(graph.depth[one] < graph.depth[concept] for one in above - {concept})
-
-
-@pytest.mark.parametrize("name", ["dog", "dog.n.99", "dog.n.00", "qqq.n.01", "dog.n.x"])
-def test_unknown_senses_are_refused(name: str) -> None:
-    with pytest.raises(UnknownName):
-        wordnet_graph().find(name)
-
-
-def test_a_phrase_nobody_knows_means_nothing() -> None:
-    assert wordnet_graph().concepts("qqqq zzzz") == []
+    assert (np.diff(terms.start) > 0).all()
+    same = np.diff(terms.phrase) == 0
+    assert (np.diff(terms.weight)[same] <= 0).all()
 
 
 def test_the_shipped_file_is_small_and_has_its_licence_beside_it() -> None:
@@ -200,5 +159,5 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytes
 
 def test_of_equal_pairs_the_strongest_counts_whatever_the_order() -> None:
     pairs = [("Dog", 1, 0.5), ("dog", 1, 1.0), ("dog", 1, 0.25), ("dog", 2, 2.0), ("-", 3, 1.0)]
-    assert Terms.of_pairs(pairs).phrases == {"dog": [(2, 2.0), (1, 1.0)]}
-    assert Terms.of_pairs(pairs[::-1]).phrases == {"dog": [(2, 2.0), (1, 1.0)]}
+    assert Lexicon.of_pairs(pairs).categories("dog") == [(2, 2.0), (1, 1.0)]
+    assert Lexicon.of_pairs(pairs[::-1]).categories("dog") == [(2, 2.0), (1, 1.0)]

@@ -12,7 +12,8 @@ from querycloak.attacks.link_learned.bags import Named, gather, of_lists
 from querycloak.attacks.link_learned.relations_kernel import Bags, Tree
 from querycloak.attacks.searches import Searches
 from querycloak.log import IntArray
-from querycloak.text.classify.terms import shared
+from querycloak.text.reader import TextReader
+from querycloak.text.taxonomy import load
 
 #: Addresses of a search that are read, as many as the paper's result pages.
 MOST_PAGES = 8
@@ -54,16 +55,18 @@ def pages(searches: Searches) -> pl.DataFrame:
 
 def _of_queries(searches: Searches) -> pl.DataFrame:
     asked = searches.query.fill_null("")
-    return _spelt_out(np.arange(len(searches)), shared().classify(asked).category)
+    return _spelt_out(np.arange(len(searches)), TextReader().read(asked).category)
 
 
 def _of_addresses(searches: Searches) -> pl.DataFrame:
     clicked = pages(searches)
-    return _spelt_out(clicked["search"].to_numpy(), shared().by_address(clicked["url"]).category)
+    return _spelt_out(
+        clicked["search"].to_numpy(), TextReader().classifier.classify_urls(clicked["url"]).category
+    )
 
 
 def _spelt_out(search: IntArray, node: IntArray) -> pl.DataFrame:
-    paths, known = shared().taxonomy.paths, node >= 0
+    paths, known = load().paths, node >= 0
     names = [paths[category] for category in node[known].tolist()]
     return pl.DataFrame(
         {"search": search[known], "category": names}, schema={"search": pl.Int64, "category": pl.String}

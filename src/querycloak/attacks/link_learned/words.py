@@ -18,9 +18,9 @@ import polars as pl
 
 from querycloak.errors import MissingExtra
 from querycloak.log import IntArray
-from querycloak.text.classify.navigational import address_words
 from querycloak.text.normalise import normalise, number
 from querycloak.text.taxonomy import load
+from querycloak.text.urls import url_words
 
 FloatArray = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -61,7 +61,7 @@ def split(texts: pl.Series, longest: int = LONGEST) -> Words:
 
 def split_addresses(urls: pl.Series) -> Words:
     """Split addresses into the words of host and path, without those that nearly all have."""
-    words = split(address_words(urls))
+    words = split(url_words(urls))
     kept = np.array([word not in _OF_ADDRESSES for word in words.distinct], np.bool_)[words.code]
     return Words(words.text[kept], words.code[kept], words.distinct)
 
@@ -111,7 +111,7 @@ def _dictionary() -> frozenset[str]:
     from wordfreq import get_frequency_dict
 
     words = set(get_frequency_dict("en", "small"))
-    for phrase in load().terms.texts:
+    for phrase in load().lexicon.texts:
         words.update(phrase.split(" "))
     return frozenset(words)
 

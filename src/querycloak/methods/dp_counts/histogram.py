@@ -19,17 +19,17 @@ from querycloak.log import Batch, IntArray
 from querycloak.methods import dp_counts
 from querycloak.methods.dp_counts.audit import bin_counts
 from querycloak.methods.shared.budget import budget_of, budget_setting, epsilon_setting
-from querycloak.methods.shared.concepts import (
-    ConceptReader,
+from querycloak.methods.shared.labels import Pseudonyms, labels_setting
+from querycloak.methods.shared.readings import (
+    CodedReadings,
     mapper_setting,
     root_setting,
     taxonomy_setting,
     topics_setting,
 )
-from querycloak.methods.shared.labels import Pseudonyms, labels_setting
 from querycloak.protector import State, StoredState, Traits
 from querycloak.settings import setting
-from querycloak.text.concepts.field import Field
+from querycloak.text.concept_space import ConceptModel, ConceptSpec
 
 #: Larger tables consist of little but noise.
 LARGEST_TABLE = 20_000_000
@@ -96,8 +96,8 @@ class DpHistogram(dp_counts.CountsProtector):
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts, limit=settings.max_queries, cost=settings.epsilon)
         self._labels = Pseudonyms(settings.labels, key, texts)
-        self._field = Field(settings)
-        self._reader = ConceptReader(self._field, texts)
+        self._model = _model(settings)
+        self._readings = CodedReadings(self._model.reader, texts.query, self._model.is_candidate)
         self._met = np.zeros(0, np.bool_)  # by user code
 
     @classmethod
@@ -151,22 +151,27 @@ class DpHistogram(dp_counts.CountsProtector):
             },
         )
 
+    def check_ready(self) -> None:
+        """Raise if an extra is missing, before a long log is read."""
+        super().check_ready()
+        self._model.reader.check_ready()
+
     def partition_key(self, batch: Batch) -> IntArray | None:
         """Split by user only if each user has a table."""
         return self.key_of_text(self.texts.user, batch.user) if self.settings.by == "history" else None
 
     def push(self, batch: Batch) -> Batch:
         """Count the first phrases of each user; nothing is released before the end."""
-        self._reader.learn(batch.query)
+        self._readings.learn(batch.query)
         self._reserve(batch.user)
         self._met[batch.user[batch.user >= 0]] = True
-        sizes = np.where(batch.user >= 0, self._reader.sizes(batch.query), 0)
+        sizes = np.where(batch.user >= 0, self._readings.sizes(batch.query), 0)
         self.drop(batch.row[sizes == 0], UNMAPPED)
         batch, sizes = batch[sizes > 0], sizes[sizes > 0]
         taken = self._take_first(batch.user, sizes)
         self.drop(batch.row[~taken], dp_counts.BEYOND)
         self.drop(batch.row[taken], dp_counts.COUNTED)
-        slots = self._reader.slots(batch.query[taken])
+        slots = self._readings.concepts(batch.query[taken])
         self._counts.add(batch.user[taken][slots.record], slots.concept)
         return Batch.empty(self.texts)
 
@@ -181,7 +186,7 @@ class DpHistogram(dp_counts.CountsProtector):
     def close(self) -> Batch:
         """Draw the noise, once."""
         self._check_budget()
-        bins = _bins(self.settings, self._field)
+        bins = _bins(self.settings, self._model)
         if not bins.height:
             raise ParameterError(
                 "dp-histogram: no concept is left to be counted",
@@ -206,7 +211,7 @@ class DpHistogram(dp_counts.CountsProtector):
         """Count by owner and bin; what belongs to no bin is left out."""
         number = bins["number"].to_numpy().astype(np.int64)
         who, concept, count = self._counts.cells()
-        wanted = self._field.topics.of[concept] if self.settings.bins == "topics" else concept
+        wanted = self._model.topics.of[concept] if self.settings.bins == "topics" else concept
         place = np.minimum(np.searchsorted(number, wanted), number.size - 1)
         known = number[place] == wanted
         owner = np.searchsorted(owners, who[known]) if self.settings.by == "history" else 0
@@ -225,7 +230,7 @@ class DpHistogram(dp_counts.CountsProtector):
     def facts(self, tally: State | None = None) -> dict[str, Any]:
         """Return what is spent; nothing here is computed from the searches of users."""
         return {
-            "bins": _bins(self.settings, self._field).height,
+            "bins": _bins(self.settings, self._model).height,
             "spent_by_anyone_at_most": self._budget.total_after(),
             "budget": self.settings.budget or None,
         }
@@ -248,26 +253,33 @@ class DpHistogram(dp_counts.CountsProtector):
         self._restore_dropped(state)
 
 
+def _model(settings: DpHistogram.Settings) -> ConceptModel:
+    spec = ConceptSpec(
+        taxonomy=settings.taxonomy, phrases=settings.mapper, topics=settings.topics, root=settings.root
+    )
+    return ConceptModel(spec)
+
+
 def _scale(settings: DpHistogram.Settings) -> float:
     """Return the scale of the noise: what replacing a history can change, over epsilon, rounded up."""
     return rounded_up(Fraction(2 * settings.max_queries) / Fraction(settings.epsilon))
 
 
-def _bins(settings: DpHistogram.Settings, field: Field) -> pl.DataFrame:
+def _bins(settings: DpHistogram.Settings, model: ConceptModel) -> pl.DataFrame:
     """Return what is counted: `query` and `category`, and the numbers of the concepts or topics."""
-    topics = field.topics
-    members = np.sort(field.space.candidates.members.astype(np.int64))
+    topics = model.topics
+    members = np.sort(model.space.candidates.members.astype(np.int64))
     if settings.only_topics and topics.has_other:
         members = members[topics.of[members] != len(topics.names) - 1]
     if settings.bins == "topics":
         present = np.unique(topics.of[members])
         return pl.DataFrame({"category": [topics.names[t] for t in present], "number": present})
-    spoken = [field.concepts.spoken[c] for c in members.tolist()]
-    category = [field.concepts.category[c] for c in members.tolist()]
-    return pl.DataFrame({"query": spoken, "category": category, "number": members})
+    labels = [model.concepts.label[c] for c in members.tolist()]
+    category = [model.concepts.category[c] for c in members.tolist()]
+    return pl.DataFrame({"query": labels, "category": category, "number": members})
 
 
 def _names(settings: DpHistogram.Settings) -> set[str]:
     """Return the names of all bins."""
-    bins = _bins(settings, Field(settings))
+    bins = _bins(settings, _model(settings))
     return set(bins["query" if "query" in bins.columns else "category"])

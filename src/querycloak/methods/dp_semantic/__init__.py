@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from querycloak import accounting
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
 from querycloak.errors import ParameterError
@@ -17,7 +18,7 @@ from querycloak.keys import derive
 from querycloak.log import Batch, IntArray
 from querycloak.methods.dp_semantic import draws as grouping
 from querycloak.methods.dp_semantic.audit import audits
-from querycloak.methods.dp_semantic.channel import ConceptChannel, epsilon_per_draw
+from querycloak.methods.dp_semantic.channel import ConceptChannel, concept_spec, epsilon_per_draw
 from querycloak.methods.dp_semantic.draws import drawn, written
 from querycloak.methods.shared.budget import (
     OVERSPENT,
@@ -28,14 +29,6 @@ from querycloak.methods.shared.budget import (
     epsilon_setting,
     take_within_limit,
 )
-from querycloak.methods.shared.concepts import (
-    ConceptReader,
-    ConceptSlots,
-    mapper_setting,
-    root_setting,
-    taxonomy_setting,
-    topics_setting,
-)
 from querycloak.methods.shared.labels import (
     Pseudonyms,
     apply_time_policy,
@@ -43,11 +36,18 @@ from querycloak.methods.shared.labels import (
     labels_setting,
     times_emptied,
 )
+from querycloak.methods.shared.readings import (
+    CodedReadings,
+    ConceptSlots,
+    mapper_setting,
+    root_setting,
+    taxonomy_setting,
+    topics_setting,
+)
 from querycloak.methods.shared.records import RecordBuffer, RecordProtector
 from querycloak.protector import State, StoredState, Traits
 from querycloak.settings import setting
-from querycloak.text.concepts.field import Field
-from querycloak.text.concepts.sharing import stretches
+from querycloak.text.concept_space import ConceptModel
 
 UNMAPPED = "no phrase of it is known, or none in the domain"
 ALL_USED = "all of the person's draws are used"
@@ -184,8 +184,8 @@ class DpSemantic(RecordProtector):
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
         self._labels = Pseudonyms(settings.labels, key, texts)
-        self._field = Field(settings)
-        self._reader = ConceptReader(self._field, texts)
+        self._model = ConceptModel(concept_spec(settings))
+        self._readings = CodedReadings(self._model.reader, texts.query, self._model.is_candidate)
         self._budget = self.source_state = PrivacyBudget(
             settings.budget, texts.user, self._spent, worst=self._most, delta=self._delta
         )
@@ -227,16 +227,17 @@ class DpSemantic(RecordProtector):
     def promise(cls, settings: Settings) -> Guarantee:
         """Return the guarantee of `dp-semantic` with these settings."""
         limit = None if settings.max_queries == "own" else int(settings.max_queries)
-        spoken = Field(settings).spoken if settings.rebuild == "none" else None
+        labels = ConceptModel(concept_spec(settings)).candidate_labels if settings.rebuild == "none" else None
         return Guarantee(
             statement=_promise(settings),
             does_not_protect_against=_limits(settings),
-            audits=audits(spoken, limit, settings.time),
+            audits=audits(labels, limit, settings.time),
         )
 
     def check_ready(self) -> None:
         """Raise ParameterError for a domain of one concept, before a long log is read."""
-        sizes = np.diff(self._field.space.candidates.members_start)
+        self._model.reader.check_ready()
+        sizes = np.diff(self._model.space.candidates.members_start)
         if self.settings.domain == "topic" and int(sizes.min()) < 2:
             raise ParameterError(
                 "dp-semantic: a topic has only one concept, so its phrases would be shown as they are",
@@ -249,8 +250,8 @@ class DpSemantic(RecordProtector):
 
     def push(self, batch: Batch) -> Batch:
         """Replace phrases at once if the share of each is known; else hold the records."""
-        self._reader.learn(batch.query)
-        sizes = self._reader.sizes(batch.query)
+        self._readings.learn(batch.query)
+        sizes = self._readings.sizes(batch.query)
         self.drop(batch.row[sizes == 0], UNMAPPED)
         batch = batch[sizes > 0]
         if self.settings.shares_known_at_end:
@@ -272,7 +273,7 @@ class DpSemantic(RecordProtector):
         self.drop(held.row[~stays], OVERSPENT)
         held = held[stays]
         self._draws += np.bincount(
-            held.user, self._reader.sizes(held.query), minlength=self._draws.size
+            held.user, self._readings.sizes(held.query), minlength=self._draws.size
         ).astype(np.int64)
         self._amount[people[affordable]] += self.settings.epsilon
         # All are released at the end, one moment, so that their order is independent of their authors.
@@ -289,7 +290,7 @@ class DpSemantic(RecordProtector):
         own = self.settings.max_queries
         most = np.full(people.size, _MANY if own == "own" else int(own))
         used, draws = self._draws[people], self._draws[people]
-        need = self._reader.sizes(batch.query)
+        need = self._readings.sizes(batch.query)
         taken = take_within_limit(place, need, draws, np.minimum(most, self._affordable(people)))
         allowed = take_within_limit(place, need, used, most)
         if (allowed & ~taken).any() and self.settings.overspent == "refuse":
@@ -326,12 +327,12 @@ class DpSemantic(RecordProtector):
         """Draw other concepts for all phrases, and write the records with them."""
         if not len(batch):
             return batch
-        slots = self._reader.slots(batch.query)
+        slots = self._readings.concepts(batch.query)
         if self.settings.prior == "none":
             concept = self._drawn(batch, slots, self._draws[batch.user[slots.record]])
         else:
             concept = self._grouped(batch, slots)
-        query, category = written(self._field, self._reader, batch, slots, concept, self.settings.rebuild)
+        query, category = written(self._model, self._readings, batch, slots, concept, self.settings.rebuild)
         new = batch.replace(query=query, category=category, user=self._labels.of(batch.user))
         return apply_time_policy(self.settings.time, new)
 
@@ -339,19 +340,19 @@ class DpSemantic(RecordProtector):
         levels, level = np.unique(draws, return_inverse=True)
         share = np.array([self._share(int(m)) for m in levels])[level]
         key = derive(self.key, "draws")
-        return drawn(self._field, slots, batch.row, share, key)
+        return drawn(self._model, slots, batch.row, share, key)
 
     def _grouped(self, batch: Batch, slots: ConceptSlots) -> IntArray:
         """Draw once for similar concepts of a history, and assign the draws to its slots in random order.
 
         Each domain of a history by itself: which domain a slot is of shows anyway, and must not change.
         """
-        size, space = self.settings.group, self._field.space
+        size, space = self.settings.group, self._model.space
         owner = batch.user[slots.record]
         part = owner * space.domains + space.candidates.domain[slots.concept]
         order = np.argsort(part, kind="stable")
         whole = np.split(order, np.flatnonzero(np.diff(part[order])) + 1)
-        parts = [own[start:end] for own in whole for start, end in stretches(own.size)]
+        parts = [own[start:end] for own in whole for start, end in accounting.segments(own.size)]
         found = [grouping.centroids(slots.concept[own], size, space) for own in parts]
         # each draw is named by a slot of its part, which needs none of its own now
         named = np.concatenate([own[: m.size] for own, (m, _) in zip(parts, found, strict=True)])
@@ -371,14 +372,14 @@ class DpSemantic(RecordProtector):
 
         No table of weights was used whose integers spend more than their share of `epsilon`.
         """
-        s, space = self.settings, self._field.space
+        s, space = self.settings, self._model.space
         found: dict[str, Any] = {
             "unit": "history" if s.per == "history" else "phrase",
             "domain": s.root or ("WordNet's nouns" if not s.taxonomy else Path(s.taxonomy).name),
             "domains": space.domains,
             "smallest_domain": int(np.diff(space.candidates.members_start).min()),
             "concepts": int(space.candidates.members.size),
-            "largest_similarity_gap": round(float((1 - space.least).max()), 6),
+            "largest_similarity_gap": round(float((1 - space.min_similarity).max()), 6),
             "outside": list(_limits(s)),
         }
         if s.rebuild == "paper":
@@ -429,7 +430,7 @@ class DpSemantic(RecordProtector):
         super().restore(state)
         self._draws, self._amount = state["draws"].copy(), state["amount"].copy()
         self._users = self._draws.size
-        self._reader.learn(self._held.records().query)
+        self._readings.learn(self._held.records().query)
 
 
 def _promise(s: DpSemantic.Settings) -> str:

@@ -13,11 +13,10 @@ from numba import njit
 
 from querycloak import accounting
 from querycloak.kernels.exponential_mechanism import Candidates
+from querycloak.methods.dp_semantic.weights import LARGEST_EPSILON
 from querycloak.protector import Channel
-from querycloak.text.concepts.field import Field
-from querycloak.text.concepts.mapper import Mapped, Mapper
-from querycloak.text.concepts.sharing import draws_of
-from querycloak.text.concepts.space import LARGEST_EPSILON
+from querycloak.text.concept_space import ConceptModel, ConceptSpec
+from querycloak.text.senses import ConceptMapper, ConceptSpans
 
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -33,8 +32,8 @@ class ConceptChannel(Channel):
     settings: Any
 
     @cached_property
-    def _field(self) -> Field:
-        return Field(self.settings)
+    def _model(self) -> ConceptModel:
+        return ConceptModel(concept_spec(self.settings))
 
     @property
     def limits_guesses(self) -> bool:
@@ -43,20 +42,20 @@ class ConceptChannel(Channel):
 
     def read(self, texts: pl.Series) -> tuple[Longs, Longs]:
         """Return the concepts of original texts, without those that cannot be replaced."""
-        return self._inside(self._field.mapper.read(texts))
+        return self._inside(self._model.reader.read(texts).concepts)
 
     def read_released(self, texts: pl.Series) -> tuple[Longs, Longs]:
         """Return the concepts of released texts."""
-        return self._inside(Mapper(self._field.concepts).read(texts))
+        return self._inside(ConceptMapper(self._model.concepts).read(texts))
 
-    def _inside(self, mapped: Mapped) -> tuple[Longs, Longs]:
-        kept = self._candidates.domain[mapped.concept] >= 0
-        start = np.concatenate([[0], np.cumsum(kept)])[mapped.start].astype(np.int64)
-        return mapped.concept[kept], start
+    def _inside(self, read: ConceptSpans) -> tuple[Longs, Longs]:
+        kept = self._model.is_candidate(read.concept)
+        start = np.concatenate([[0], np.cumsum(kept)])[read.start].astype(np.int64)
+        return read.concept[kept], start
 
     @property
     def _candidates(self) -> Candidates:
-        return self._field.space.candidates
+        return self._model.space.candidates
 
     def domain_of(self, concepts: Longs) -> Longs:
         """Return the domain of each concept."""
@@ -70,7 +69,7 @@ class ConceptChannel(Channel):
     def draws(self, phrases: Longs) -> Longs:
         """Return the number of draws: phrases of a group share one."""
         chosen = self.settings
-        return draws_of(phrases, int(chosen.group) if chosen.prior != "none" else 1)
+        return accounting.draw_count(phrases, int(chosen.group) if chosen.prior != "none" else 1)
 
     def epsilon_per_draw(self, draws: int) -> float:
         """Return the ε of one draw in a history of so many."""
@@ -84,7 +83,20 @@ class ConceptChannel(Channel):
 
     @cached_property
     def _shares(self) -> Floats:
-        return self._field.space.shares()
+        return self._model.space.scaled_similarity()
+
+
+def concept_spec(settings: Any) -> ConceptSpec:
+    """Return the candidate space of `dp-semantic` with these settings."""
+    own = settings.domain == "topic"
+    return ConceptSpec(
+        taxonomy=settings.taxonomy,
+        phrases=settings.mapper,
+        topics=settings.topics,
+        criterion=settings.criterion,
+        domains=(settings.domain_topics or settings.topics) if own else "",
+        root=settings.root,
+    )
 
 
 def epsilon_per_draw(settings: Any, draws: int) -> float:

@@ -10,22 +10,21 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from querycloak.accounting import group_count
 from querycloak.errors import BrokenPromise
 from querycloak.kernels import exponential_mechanism as concept_draws
 from querycloak.kernels import siphash
 from querycloak.log import Batch, IntArray
-from querycloak.methods.shared.concepts import ConceptReader, ConceptSlots
-from querycloak.text.concepts import Space
-from querycloak.text.concepts.field import Field
-from querycloak.text.concepts.mapper import say
-from querycloak.text.concepts.sharing import groups_of
-from querycloak.text.concepts.space import spent
+from querycloak.methods.dp_semantic.weights import draw_weights, spent
+from querycloak.methods.shared.readings import CodedReadings, ConceptSlots
+from querycloak.text.concept_space import ConceptModel, ConceptSpace
+from querycloak.text.senses import rewrite_query
 
 _SHUFFLE = 1
 Floats = npt.NDArray[np.float64]
 
 
-def centroids(concept: IntArray, size: int, space: Space) -> tuple[IntArray, IntArray]:
+def centroids(concept: IntArray, size: int, space: ConceptSpace) -> tuple[IntArray, IntArray]:
     """Group concepts of one domain by likeness; give each group's most central one, and group sizes.
 
     As MDAV does: the concept that is least like all others takes its nearest along, until less than two
@@ -34,7 +33,7 @@ def centroids(concept: IntArray, size: int, space: Space) -> tuple[IntArray, Int
     alike = _alike(concept, space)
     left = np.arange(concept.size)
     chosen, sizes = [], []
-    for more in range(groups_of(concept.size, size) - 1, -1, -1):
+    for more in range(group_count(concept.size, size) - 1, -1, -1):
         here = alike[np.ix_(left, left)]
         far = int(np.argmin(here.sum(axis=1).round(9)))  # machines add floats differently in the last digits
         near = np.argsort(-here[far], kind="stable")[: size if more else left.size]
@@ -45,7 +44,7 @@ def centroids(concept: IntArray, size: int, space: Space) -> tuple[IntArray, Int
     return np.array(chosen, np.int64), np.array(sizes, np.int64)
 
 
-def _alike(concept: IntArray, space: Space) -> Floats:
+def _alike(concept: IntArray, space: ConceptSpace) -> Floats:
     distinct, number = np.unique(concept, return_inverse=True)
     first, second = np.repeat(distinct, distinct.size), np.tile(distinct, distinct.size)
     table = space.similarities(first, second).reshape(distinct.size, distinct.size)
@@ -64,18 +63,18 @@ _TABLES = 1024  # of weights in memory at a time
 
 
 def drawn(
-    field: Field, slots: ConceptSlots, rows: IntArray, epsilon: npt.NDArray[np.float64], key: bytes
+    model: ConceptModel, slots: ConceptSlots, rows: IntArray, epsilon: npt.NDArray[np.float64], key: bytes
 ) -> IntArray:
     """Draw another concept for each slot with its own epsilon, which the integers are checked to keep."""
     out = np.empty(slots.concept.size, np.int64)
-    candidates = field.space.candidates
+    candidates = model.space.candidates
     domain = candidates.domain[slots.concept]
     levels, level = np.unique(epsilon, return_inverse=True)
     tables, table = np.unique(domain * np.int64(levels.size) + level, return_inverse=True)
     for start in range(0, tables.size, _TABLES):
         some = tables[start : start + _TABLES]
         named = [(int(t // levels.size), float(levels[t % levels.size])) for t in some]
-        weights = field.space.weights(named)
+        weights = draw_weights(model.space, named)
         if any(cost > asked for cost, (_, asked) in zip(spent(weights), named, strict=True)):
             raise BrokenPromise("the weights of a draw would spend more than was asked for")
         here = np.flatnonzero((table >= start) & (table < start + some.size))
@@ -87,21 +86,28 @@ def drawn(
 
 
 def written(
-    field: Field, reader: ConceptReader, batch: Batch, slots: ConceptSlots, concept: IntArray, rebuild: str
+    model: ConceptModel,
+    readings: CodedReadings,
+    batch: Batch,
+    slots: ConceptSlots,
+    concept: IntArray,
+    rebuild: str,
 ) -> tuple[IntArray, IntArray]:
     """Write each record with its new concepts; give the codes of its query and of its first's category."""
-    texts, spoken = batch.texts, field.concepts.spoken
+    texts, labels = batch.texts, model.concepts.label
     distinct, number = np.unique(concept, return_inverse=True)
     first = np.searchsorted(slots.record, np.arange(len(batch)))
-    category = texts.category.intern([field.concepts.category[c] for c in distinct.tolist()])[number][first]
+    category = texts.category.intern([model.concepts.category[c] for c in distinct.tolist()])[number][first]
     sizes = np.bincount(slots.record, minlength=len(batch))
-    query = texts.query.intern([spoken[c] for c in distinct.tolist()])[number][first]
+    query = texts.query.intern([labels[c] for c in distinct.tolist()])[number][first]
     several = np.flatnonzero(sizes > 1) if rebuild == "none" else np.arange(len(batch))
-    words = [spoken[c] for c in concept.tolist()]
+    words = [labels[c] for c in concept.tolist()]
     begin, end = first.tolist(), (first + sizes).tolist()
     plain = rebuild == "none"
     new = [
-        say(() if plain else reader.phrases(int(batch.query[r])), words[begin[r] : end[r]], rebuild)
+        rewrite_query(
+            () if plain else readings.phrases(int(batch.query[r])), words[begin[r] : end[r]], rebuild
+        )
         for r in several.tolist()
     ]
     query[several] = texts.query.intern(new)

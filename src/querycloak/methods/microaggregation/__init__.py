@@ -23,7 +23,6 @@ from querycloak.methods.microaggregation.audit import audits
 from querycloak.methods.microaggregation.diversity import is_required, merge_until_diverse
 from querycloak.methods.microaggregation.mdav import split
 from querycloak.methods.microaggregation.representatives import RecordPicker
-from querycloak.methods.shared.concepts import mapper_setting, taxonomy_setting
 from querycloak.methods.shared.labels import (
     Pseudonyms,
     apply_time_policy,
@@ -31,6 +30,7 @@ from querycloak.methods.shared.labels import (
     labels_setting,
     times_emptied,
 )
+from querycloak.methods.shared.readings import mapper_setting, taxonomy_setting
 from querycloak.methods.shared.records import RecordBuffer, RecordProtector
 from querycloak.protector import USER_AND_QUERY, Traits
 from querycloak.settings import setting

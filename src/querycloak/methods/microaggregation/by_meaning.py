@@ -25,9 +25,9 @@ from querycloak.methods.microaggregation import (
 )
 from querycloak.methods.microaggregation.diversity import diversify_picks
 from querycloak.methods.microaggregation.representatives import member_quotas
-from querycloak.methods.shared.concepts import ConceptReader
+from querycloak.methods.shared.readings import CodedReadings
 from querycloak.settings import setting
-from querycloak.text.concepts.field import Field
+from querycloak.text.reader import TextReader, TextSpec
 from querycloak.text.taxonomy import Taxonomy
 
 UNMAPPED: Final = "no phrase of it is known"
@@ -45,18 +45,18 @@ class TaxonomyGrouping:
     def __init__(self, settings: Any, key: bytes, texts: Dictionaries) -> None:
         self._settings, self._texts = settings, texts
         self._shelf_key, self._pick_key = derive(key, "shelf"), derive(key, "pick")
-        self._field = Field(settings)
-        self._reader = ConceptReader(self._field, texts, all_concepts=True)
+        self._reader = TextReader(TextSpec(taxonomy=settings.taxonomy, phrases=settings.mapper))
+        self._readings = CodedReadings(self._reader, texts.query)
         self._query = self._node = np.empty(0, np.int64)  # index: queries that may be shown, by category
 
     @property
     def _tree(self) -> Taxonomy:
-        return self._field.concepts.placed.tree
+        return self._reader.lexicon.tree
 
     def prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
         """Return the records with a known phrase."""
-        self._reader.learn(held.query)
-        known = self._reader.sizes(held.query) > 0
+        self._readings.learn(held.query)
+        known = self._readings.sizes(held.query) > 0
         if known.any():
             self.index_queries(held[known])
         return held[known], {UNMAPPED: held.row[~known]}
@@ -74,8 +74,8 @@ class TaxonomyGrouping:
 
     def items(self, queries: IntArray) -> tuple[IntArray, IntArray]:
         """Return the category of each phrase, and the place of its query."""
-        slots = self._reader.slots(queries)
-        return self._field.concepts.placed.node[slots.concept].astype(np.int64), slots.record
+        slots = self._readings.concepts(queries)
+        return self._reader.lexicon.node[slots.concept].astype(np.int64), slots.record
 
     def groups(self, held: Batch, users: int) -> IntArray:
         """Return the groups of MDAV, by the distances of equations 5.10 to 5.13."""

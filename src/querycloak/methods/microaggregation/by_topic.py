@@ -22,7 +22,7 @@ from querycloak.methods.microaggregation import (
 )
 from querycloak.methods.microaggregation.representatives import RecordPicker
 from querycloak.settings import setting
-from querycloak.text.concepts.field import Field
+from querycloak.text.reader import TextReader, TextSpec
 
 NO_TOPIC = "no phrase of any of the person's queries is known"
 
@@ -34,20 +34,20 @@ class TopicGrouping:
 
     def __init__(self, settings: Any, picker: RecordPicker, texts: Dictionaries) -> None:
         self._settings, self._picker, self._texts = settings, picker, texts
-        self._field = Field(settings)
+        self._reader = TextReader(TextSpec(taxonomy=settings.taxonomy, phrases=settings.mapper))
 
     def prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
         """Return the records of users with a category; a query without one can still represent its user."""
         empty = held.row[held.query < 0]
         held = held[held.query >= 0]
-        self._categories = _QueryCategories(held.query, self._field, self._texts, self._settings.categories)
+        self._categories = _QueryCategories(held.query, self._reader, self._texts, self._settings.categories)
         known = np.isin(held.user, held.user[self._categories.sizes(held.query) > 0])
         return held[known], {"no query": empty, NO_TOPIC: held.row[~known]}
 
     def groups(self, held: Batch, users: int) -> IntArray:
         """Return the groups of users with most categories in common."""
         node, record = self._categories.of(held.query)
-        tree = self._field.concepts.placed.tree
+        tree = self._reader.lexicon.tree
         deepest = self._settings.levels or int(tree.depth.max())
         counts = topic_groups.count_categories(held.user[record], node, tree, deepest, users)
         return topic_groups.group(
@@ -63,12 +63,12 @@ class TopicGrouping:
 class _QueryCategories:
     """Categories of the phrases of each query, by the code of the query."""
 
-    def __init__(self, queries: IntArray, field: Field, texts: Dictionaries, most: int) -> None:
+    def __init__(self, queries: IntArray, reader: TextReader, texts: Dictionaries, most: int) -> None:
         self._query = np.unique(queries)
-        mapped = field.mapper.read(texts.query.decode(self._query))
-        found = [field.concepts.categories(phrase.known, most) for phrase in mapped.phrases]
+        read = reader.read(texts.query.decode(self._query)).concepts
+        found = [reader.lexicon.categories(phrase.lexicon_phrase, most) for phrase in read.phrases]
         ends = np.cumsum([0, *map(len, found)])
-        self._start = ends[mapped.start]
+        self._start = ends[read.start]
         self._node = np.array([node for own in found for node in own], np.int64)
 
     def sizes(self, queries: IntArray) -> IntArray:

@@ -1,42 +1,41 @@
-"""`rules`: what operators do today. Drop queries that look personal, and say how many by which rule."""
+"""`rules`: current practice of operators. Drop queries with personal data; count the drops by rule."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from itertools import pairwise
 from pathlib import Path
+from typing import Final
 
 import numpy as np
-import polars as pl
+import numpy.typing as npt
 
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
 from querycloak.errors import UsageError
 from querycloak.guarantee import Guarantee
+from querycloak.kernels.arrays import grown
 from querycloak.log import Batch, IntArray
-from querycloak.methods.rules import audit as patterns
+from querycloak.methods.rules import audit
 from querycloak.methods.shared.labels import Pseudonyms, labels_setting
+from querycloak.methods.shared.readings import CodedReadings
 from querycloak.protector import Protector, State, Traits
 from querycloak.settings import setting
+from querycloak.text.entities import KINDS, name_list
+from querycloak.text.normalise import words
+from querycloak.text.reader import TextReader, TextSpec
 
-_CARD = r"(?:\d[ -]*){13,}"
-_PHONE = r"(?:\d[\s\-.()+/]*){7,}"
-_EMAIL = r"\S@\S*\."
-_WORD = re.compile(r"(?:[^\W_]|['’])+")
-
-
-@cache
-def _words(name: str) -> frozenset[str]:
-    return frozenset(files("querycloak.methods.rules").joinpath("data", name).read_text("utf-8").split())
-
-
-@cache
-def _lines(name: str) -> frozenset[str]:
-    return frozenset(files("querycloak.methods.rules").joinpath("data", name).read_text("utf-8").splitlines())
+Mask = npt.NDArray[np.bool_]
+#: The entities in the order of tests, each with its setting; a query counts for the first that it has.
+_SWITCHES: Final = {
+    "email": "emails",
+    "card": "cards",
+    "phone": "phones",
+    "digit": "digits",
+    "name": "names",
+    "place": "places",
+}
+TOO_LONG: Final = "too many words or letters"
 
 
 class Rules(Protector):
@@ -94,8 +93,11 @@ class Rules(Protector):
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
         self._labels = Pseudonyms(settings.labels, key, texts)
-        self._tests = _chosen_tests(settings)
-        self._verdict = np.empty(0, np.int64)
+        self._listed = _phrases_of(settings.phrases)
+        self._kinds = _kinds(settings, self._listed)
+        spec = TextSpec(entities=self._kinds, listed=frozenset(self._listed))
+        self._readings = CodedReadings(TextReader(spec), texts.query)
+        self._long = np.zeros(0, np.int8)  # by query code: 1 if it is too long, -1 if not yet tested
 
     @classmethod
     def examples(cls) -> list[declared.Settings]:
@@ -116,7 +118,7 @@ class Rules(Protector):
     @classmethod
     def promise(cls, settings: Settings) -> Guarantee:
         """Return the guarantee of `rules` with these settings."""
-        tests = _chosen_tests(settings)
+        tests = _detectors(settings)
         return Guarantee(
             statement="no released query has " + ", ".join(tests),
             does_not_protect_against=(
@@ -124,7 +126,7 @@ class Rules(Protector):
                 "names, places and numbers written in ways that the lists and patterns do not know",
                 "queries that tell without any name: rare diseases, small clubs, one's own street",
             ),
-            audits=patterns.none_of({why: _independent(why, settings) for why in tests}),
+            audits=audit.none_of(tests),
         )
 
     def partition_key(self, batch: Batch) -> IntArray:
@@ -132,25 +134,28 @@ class Rules(Protector):
         return batch.row
 
     def push(self, batch: Batch) -> Batch:
-        """Judge each distinct query once; let the clean ones go."""
-        self._judge_new(int(batch.query.max(initial=-1)) + 1)
-        verdict = self._verdict[batch.query]
-        for place, reason in enumerate(self._tests, start=1):
-            self.drop(batch.row[verdict == place], reason)
-        return self._labels.apply(batch[verdict == 0])
+        """Release the queries to which no rule applies; each distinct query is tested once."""
+        long = self._is_long(batch.query)
+        self.drop(batch.row[long], TOO_LONG)
+        batch = batch[~long]
+        found = self._readings.first_entity(batch.query)
+        for place, kind in enumerate(self._kinds, start=1):
+            self.drop(batch.row[found == place], KINDS[kind])
+        return self._labels.apply(batch[found == 0])
 
-    def _judge_new(self, known: int) -> None:
-        start = self._verdict.size
-        if known <= start:
-            return
-        queries = self.texts.query.texts()[start:]
-        verdict = np.zeros(len(queries), np.int64)
-        for place, test in enumerate(self._tests.values(), start=1):
-            verdict[(verdict == 0) & test(queries).to_numpy()] = place
-        self._verdict = np.concatenate([self._verdict, verdict])
+    def _is_long(self, codes: IntArray) -> Mask:
+        """Return which queries are too long. They are dropped first: other tests take time by length."""
+        self._long = grown(self._long, int(codes.max(initial=-1)) + 1, -1)
+        new = np.unique(codes[codes >= 0])
+        new = new[self._long[new] < 0]
+        if new.size:
+            texts, s = self.texts.query.decode(new), self.settings
+            long = (words(texts).list.len() > s.max_words) | (texts.str.len_chars() > s.max_letters)
+            self._long[new] = long.to_numpy()
+        return (codes >= 0) & (self._long[codes] == 1) if self._long.size else codes < -1
 
     def label_of(self, users: IntArray) -> IntArray:
-        """Return the label that stands for each user in what leaves."""
+        """Return the released label of each user."""
         return self._labels.of(users)
 
     def close(self) -> Batch:
@@ -166,100 +171,34 @@ class Rules(Protector):
         self._restore_dropped(state)
 
 
-def _chosen_tests(s: Rules.Settings) -> dict[str, Callable[[pl.Series], pl.Series]]:
-    """Return the rules that are switched on, by what they find."""
-    phrases, tests = _phrases_of(s.phrases), dict[str, Callable[[pl.Series], pl.Series]]()
-    if s.emails:
-        tests["an e-mail address"] = lambda q: q.str.contains(_EMAIL)
-    if s.cards:
-        tests["a card number"] = _with_card
-    if s.phones:
-        tests["a telephone number"] = lambda q: q.str.contains(_PHONE)
-    if s.digits:
-        tests["a digit"] = lambda q: q.str.contains(r"\d")
-    if s.names:
-        tests["a person's name"] = lambda q: _where(q, list(_words("last_names.txt")), _names_someone)
-    if s.places:
-        tests["a place"] = _phrase_test(_lines("places.txt"))
-    if phrases:
-        tests["a listed phrase"] = _phrase_test(phrases)
-    tests["too many words or letters"] = lambda q: _too_long(q, s)
-    return tests
+def _kinds(s: Rules.Settings, listed: Collection[str]) -> tuple[str, ...]:
+    """Return the kinds of entities that are looked for."""
+    chosen = [kind for kind, switch in _SWITCHES.items() if getattr(s, switch)]
+    return (*chosen, *(["listed"] if listed else []))
 
 
-def _too_long(queries: pl.Series, s: Rules.Settings) -> pl.Series:
-    words = queries.str.count_matches(r"[^\s\x1c-\x1f]+")
-    return (words > s.max_words) | (queries.str.len_chars() > s.max_letters)
-
-
-def _independent(why: str, s: Rules.Settings) -> patterns.Test:
-    first, last = _words("first_names.txt"), _words("last_names.txt")
-    return {
-        "an e-mail address": patterns.has_email,
-        "a card number": patterns.has_card,
-        "a telephone number": patterns.has_phone,
-        "a digit": patterns.has_digit,
-        "a person's name": patterns.has_full_name(first, last),
-        "a place": patterns.has_phrase(_lines("places.txt")),
-        "a listed phrase": patterns.has_phrase(_phrases_of(s.phrases)),
-        "too many words or letters": patterns.longer_than(s.max_words, s.max_letters),
-    }[why]
-
-
-def signs() -> dict[str, patterns.Test]:
-    """Return every test for personal content of a query, places included, by what it finds."""
-    every = Rules.Settings(places=True)
-    return {
-        why: _independent(why, every) for why in _chosen_tests(every) if why != "too many words or letters"
+def _detectors(s: Rules.Settings) -> dict[str, audit.Test]:
+    """Return the audit's own test of each rule, by what it finds."""
+    listed = _phrases_of(s.phrases)
+    first, last = name_list("first_names.txt"), name_list("last_names.txt")
+    tests: dict[str, Callable[[], audit.Test]] = {
+        "email": lambda: audit.has_email,
+        "card": lambda: audit.has_card,
+        "phone": lambda: audit.has_phone,
+        "digit": lambda: audit.has_digit,
+        "name": lambda: audit.has_full_name(first, last),
+        "place": lambda: audit.has_phrase(name_list("place_names.txt")),
+        "listed": lambda: audit.has_phrase(listed),
     }
+    chosen = {KINDS[kind]: tests[kind]() for kind in _kinds(s, listed)}
+    return chosen | {TOO_LONG: audit.longer_than(s.max_words, s.max_letters)}
 
 
-def _phrases_of(file: str) -> frozenset[str]:
+def _phrases_of(file: str) -> list[str]:
     if not file:
-        return frozenset()
+        return []
     try:
         lines = Path(file).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"rules: the file of `phrases` cannot be read: {type(error).__name__}") from None
-    return frozenset(text for line in lines if (text := " ".join(_WORD.findall(line.casefold()))))
-
-
-def _where(queries: pl.Series, hints: list[str], test: Callable[[list[str]], bool]) -> pl.Series:
-    """Run a slow test on the words of those queries only that hold one of the hints."""
-    near = queries.str.contains_any(hints, ascii_case_insensitive=True)
-    folds = queries.str.contains(r"[^\x00-\x7f]")  # other letters may fold into the hints' letters
-    likely = (near | folds).to_numpy().copy()
-    found = (test(_WORD.findall(text.casefold())) for text in queries.filter(pl.Series(likely)))
-    likely[likely] = np.fromiter(found, bool, count=int(likely.sum()))
-    return pl.Series(likely)
-
-
-def _names_someone(words: list[str]) -> bool:
-    first, last = _words("first_names.txt"), _words("last_names.txt")
-    return any((a in first and b in last) or (a in last and b in first) for a, b in pairwise(words))
-
-
-def _phrase_test(phrases: frozenset[str]) -> Callable[[pl.Series], pl.Series]:
-    pattern = re.compile("|".join(rf" {re.escape(phrase)} " for phrase in sorted(phrases)))
-    hints = sorted({phrase.split()[0] for phrase in phrases})
-    return lambda queries: _where(queries, hints, lambda words: bool(pattern.search(f" {' '.join(words)} ")))
-
-
-def _with_card(queries: pl.Series) -> pl.Series:
-    likely = queries.str.contains(_CARD).to_numpy().copy()
-    runs = queries.filter(pl.Series(likely)).str.extract_all(_CARD)
-    likely[likely] = [any(map(_passes_luhn, _digit_strings(found))) for found in runs.to_list()]
-    return pl.Series(likely)
-
-
-def _digit_strings(found: list[str]) -> Iterator[str]:
-    """Yield every stretch of 13 to 19 digits within the runs that were found."""
-    for run in (re.sub(r"\D", "", text) for text in found):
-        yield from (run[i : i + n] for n in range(13, 20) for i in range(len(run) - n + 1))
-
-
-def _passes_luhn(digits: str) -> bool:
-    total = 0
-    for place, digit in enumerate(map(int, reversed(digits))):
-        total += digit if place % 2 == 0 else (2 * digit if digit < 5 else 2 * digit - 9)
-    return total % 10 == 0
+    return [line for line in lines if line.strip()]

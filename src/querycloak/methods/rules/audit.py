@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 
 import polars as pl
@@ -37,7 +37,8 @@ def has_card(text: str) -> bool:
 
 def has_phone(text: str) -> bool:
     """Find 7 to 15 digits in a row, written as people write telephone numbers."""
-    return any(7 <= len(run) <= 15 for run in _digit_runs(text, " -.()+/"))
+    spaced = "".join(" " if letter.isspace() else letter for letter in text)
+    return any(7 <= len(run) <= 15 for run in _digit_runs(spaced, " -.()+/"))
 
 
 def _digit_runs(text: str, fillers: str) -> Iterable[list[int]]:
@@ -61,50 +62,53 @@ def _luhn(digits: list[int]) -> bool:
     return sum(doubled) % 10 == 0
 
 
-def has_phrase(phrases: frozenset[str]) -> Test:
+def has_phrase(phrases: Collection[str]) -> Test:
     """Make a test for any of the listed phrases standing in a text as whole words."""
-    longest = max((phrase.count(" ") + 1 for phrase in phrases), default=0)
+    known = {tuple(_words(phrase)) for phrase in phrases} - {()}
+    longest = max(map(len, known), default=0)
 
     def test(text: str) -> bool:
         words = _words(text)
         spans = ((i, n) for i in range(len(words)) for n in range(1, longest + 1))
-        return any(" ".join(words[i : i + n]) in phrases for i, n in spans)
+        return any(tuple(words[i : i + n]) in known for i, n in spans)
 
     return test
 
 
-def has_full_name(first: frozenset[str], last: frozenset[str]) -> Test:
+def has_full_name(first: Collection[str], last: Collection[str]) -> Test:
     """Make a test for a first name beside a last name, in either order."""
+    firsts, lasts = ({word for name in names for word in _words(name)} for names in (first, last))
 
     def test(text: str) -> bool:
         words = _words(text)
-        return any((a in first and b in last) or (a in last and b in first) for a, b in pairwise(words))
+        return any((a in firsts and b in lasts) or (a in lasts and b in firsts) for a, b in pairwise(words))
 
     return test
 
 
 def _words(text: str) -> list[str]:
-    """Split a text into words: a letter or digit with the letters, digits and marks that follow it.
+    """Split a text into words without apostrophes, so that `o'brien` is one word."""
+    return _words_as_spelt("".join(letter for letter in text if letter not in "'’`"))
 
-    Apostrophes are left out first, so that `o'brien` is one word.
-    """
+
+def _words_as_spelt(text: str) -> list[str]:
+    """Split a text into words: a letter or digit with the letters, digits and marks that follow it."""
     found: list[str] = []
     inside = False
     for letter in text.lower():
-        if letter in "'’`":
-            continue
         kind = unicodedata.category(letter)[0]
-        if kind in "LN" or (kind == "M" and inside):
-            found[-1:] = [found[-1] + letter] if inside else [*found[-1:], letter]
-            inside = True
-        else:
-            inside = False
+        starts = kind in "LN" and not inside
+        inside = kind in "LN" or (kind == "M" and inside)
+        if starts:
+            found.append(letter)
+        elif inside:
+            found[-1] += letter
     return found
 
 
 def longer_than(words: int, letters: int) -> Test:
     """Make a test for a text of too many words or letters."""
-    return lambda text: len(text.split()) > words or len(text) > letters
+    return lambda text: len(_words_as_spelt(text)) > words or len(text) > letters
 
 
 def never(reason: str, test: Test) -> Audit:

@@ -112,7 +112,8 @@ class KafkaSink:
             ) from None
         except kafka_client.library().KafkaException as error:
             self._producer = None
-            made.poll(0)  # calls `_on_error`
+            with contextlib.suppress(kafka_client.library().KafkaException):  # a fenced one raises again
+                made.poll(0)  # calls `_on_error`
             threading.Thread(target=_discard, args=(made,), daemon=True).start()
             raise self._failure(error.args[0]) from None
 
@@ -146,11 +147,10 @@ class KafkaSink:
 
 
 def _discard(made: Producer | None) -> None:
+    """Forget what a producer has not sent. It ends with its last reference."""
     if made is not None:
-        # A fenced producer raises again; one without an answer warns that it cannot abort.
-        with contextlib.suppress(kafka_client.library().KafkaException, RuntimeWarning):
+        with contextlib.suppress(kafka_client.library().KafkaException):  # a fenced one raises again
             made.purge()
-            made.close()
 
 
 def _name_in(folder: Path) -> str:

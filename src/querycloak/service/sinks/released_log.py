@@ -23,6 +23,8 @@ _NEXT: Final = """SELECT first, last, checksum, lines FROM released WHERE first 
     coalesce((SELECT max(first) FROM released WHERE first <= ?), 0) AND last >= ? ORDER BY first LIMIT ?"""
 #: Batches that one query returns, at most.
 _MOST_BATCHES: Final = 256
+#: Bytes of one row, about: a read of a few lines reads a whole row.
+_ROW_BYTES: Final = 64 << 10
 
 
 class ReleasedLog:
@@ -46,9 +48,9 @@ class ReleasedLog:
             self._compare(first, lines)
         lines, count = new_lines(first, lines, count, self.last, self._database.path)
         if count:
-            row = (self.last + 1, self.last + count, time.time(), len(lines), zlib.crc32(lines), lines)
+            rows = _rows(self.last + 1, lines, time.time())
             with self._database.transaction() as connection:
-                connection.execute("INSERT OR REPLACE INTO released VALUES (?, ?, ?, ?, ?, ?)", row)
+                connection.executemany("INSERT OR REPLACE INTO released VALUES (?, ?, ?, ?, ?, ?)", rows)
             self.last, self._bytes = self.last + count, self._bytes + len(lines)
 
     def _compare(self, first: int, lines: bytes) -> None:
@@ -70,9 +72,11 @@ class ReleasedLog:
     def read(self, after: int, limit: int) -> bytes:
         """Return up to `limit` lines after an offset, about 8 MiB at most; empty if there is none yet."""
         parts: list[bytes] = []
-        size, left = 0, limit
+        size, left, expected = 0, limit, after + 1
         for first, data in self._batches(after + 1):
-            if first > after + 1 and not parts:
+            if first > expected and parts:  # `forget` has removed the lines between two queries
+                break
+            if first > expected:
                 raise Gone(
                     f"released lines up to {first - 1:,} are no longer kept",
                     hint=f"read on with `after={first - 1}`",
@@ -80,7 +84,7 @@ class ReleasedLog:
             lines = data[start_of(data, max(0, after + 1 - first)) :]
             count = lines.count(b"\n")
             parts.append(lines if count <= left else lines[: start_of(lines, left)])
-            size, left = size + len(lines), left - count
+            size, left, expected = size + len(lines), left - count, expected + count
             if size >= READ_BYTES or left <= 0:
                 break
         return b"".join(parts)
@@ -138,3 +142,14 @@ class ReleasedLog:
 
     def close(self) -> None:
         """Do nothing: the service closes the database."""
+
+
+def _rows(first: int, lines: bytes, now: float) -> Iterator[tuple[int, int, float, int, int, bytes]]:
+    """Yield the rows of lines `first` and following."""
+    begin = 0
+    while begin < len(lines):
+        end = lines.find(b"\n", begin + _ROW_BYTES) + 1 or len(lines)
+        part = lines[begin:end]
+        last = first + part.count(b"\n") - 1
+        yield first, last, now, len(part), zlib.crc32(part), part
+        first, begin = last + 1, end

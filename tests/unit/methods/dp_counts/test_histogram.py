@@ -11,7 +11,8 @@ import pytest
 import querycloak as qc
 from querycloak.errors import ParameterError, Refused
 from querycloak.methods import dp_counts
-from querycloak.text.concepts import PAPER_4, Mapper, concepts_of, topics_of
+from querycloak.text.concept_space import PAPER_4, partition_by_topic
+from querycloak.text.senses import ConceptMapper, concept_lexicon
 from tests.unit.methods.made_dp import made, part
 
 pytestmark = pytest.mark.dp
@@ -46,13 +47,13 @@ def counts(release, *keys):
 def test_every_concept_has_a_line_and_phrases_are_counted(exact):
     release = qc.protect(made(*LOG), "dp-histogram")
     words = Counter({"cat": 3, "dog": 1, "tennis": 1, "flu": 1})
-    concepts = concepts_of()
+    concepts = concept_lexicon()
     spoken = Counter()
     for word, n in words.items():
-        (phrase,) = Mapper(concepts).read(pl.Series([word])).phrases
-        spoken[concepts.spoken[phrase.concept]] += n
+        (phrase,) = ConceptMapper(concepts).read(pl.Series([word])).phrases
+        spoken[concepts.label[phrase.concept]] += n
     assert counts(release, "query") == dict(spoken)
-    assert release.log.frame.height == len(concepts.sayable)
+    assert release.log.frame.height == len(concepts.labelled)
     assert release.log.frame.columns == ["row", "query", "category", "count"]
 
 
@@ -86,8 +87,8 @@ def test_one_table_for_each_person(exact):
 
 def test_only_topics_leaves_out_everything_else(exact):
     release = qc.protect(made(*LOG), "dp-histogram", topics="paper-4", only_topics=True)
-    of = topics_of(concepts_of(), "paper-4").of
-    assert release.log.frame.height == int((of[concepts_of().sayable] < 4).sum())
+    of = partition_by_topic(concept_lexicon(), "paper-4").of
+    assert release.log.frame.height == int((of[concept_lexicon().labelled] < 4).sum())
     assert sum(counts(release, "query").values()) == 2  # tennis and flu
 
 

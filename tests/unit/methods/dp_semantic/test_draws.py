@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from querycloak.accounting import group_count
 from querycloak.methods.dp_semantic.draws import centroids, dealt
-from querycloak.text.concepts.sharing import groups_of
 from tests.reference.small_concepts import Small
 
 SMALL = Small.at_random(4, 14)
 SPACE = SMALL.space("sqc1")
-HISTORIES = st.lists(st.sampled_from(SMALL.sayable), min_size=1, max_size=15)
+HISTORIES = st.lists(st.sampled_from(SMALL.labelled), min_size=1, max_size=15)
 
 
 def alike(one, other):
@@ -41,7 +41,7 @@ def test_a_group_is_shown_by_one_of_its_own(history, size):
 
 
 @given(
-    st.lists(st.sampled_from(SMALL.sayable), min_size=1, max_size=5, unique=True),
+    st.lists(st.sampled_from(SMALL.labelled), min_size=1, max_size=5, unique=True),
     st.integers(2, 4),
     st.randoms(),
 )
@@ -57,7 +57,7 @@ def test_numbers_and_sizes_tell_nothing_about_a_history(one, other, size):
     length = min(len(one), len(other))
     sizes = [centroids(np.array(h[:length]), size, SPACE)[1].tolist() for h in (one, other)]
     assert sizes[0] == sizes[1]
-    assert len(sizes[0]) == groups_of(length, size) == max(length // size, 1)
+    assert len(sizes[0]) == group_count(length, size) == max(length // size, 1)
     assert sum(sizes[0]) == length
     assert all(size <= n < 2 * size for n in sizes[0]) or length < size
 

@@ -11,8 +11,9 @@ import pytest
 import querycloak as qc
 from querycloak.errors import DataError, ParameterError, Refused, UsageError
 from querycloak.methods.dp_semantic import ALL_USED, UNMAPPED, DpSemantic
-from querycloak.text import wordnet_graph
-from querycloak.text.concepts import PAPER_4, PAPER_19, concepts_of, topics_of
+from querycloak.text.concept_space import PAPER_4, PAPER_19, partition_by_topic
+from querycloak.text.senses import concept_lexicon
+from querycloak.text.wordnet import wordnet
 from tests.support.logs import made_up
 from tests.unit.methods.made_dp import SETTINGS, beside, made, meant, part, protect
 
@@ -48,8 +49,8 @@ def test_clicks_are_gone_and_times_are_coarse(log, settings):
 
 @pytest.mark.parametrize("settings", [s for s in SETTINGS if "rebuild" not in s], ids=str)
 def test_each_phrase_becomes_one_and_the_category_is_the_first_s(log, settings):
-    concepts = concepts_of()
-    number = {text: c for c, text in enumerate(concepts.spoken) if text}
+    concepts = concept_lexicon()
+    number = {text: c for c, text in enumerate(concepts.label) if text}
     shown = beside(log, protect(log, **settings))
     new = [[number[text] for text in query.split(", ")] for query in shown["query"]]
     assert [len(n) for n in new] == [len(old) for old in meant(shown["old_query"])]
@@ -79,7 +80,7 @@ def test_the_domain_of_a_topic_keeps_every_topic(log, criterion, topics, prior):
     shown = beside(
         log, protect(log, domain="topic", topics=topics, criterion=criterion, prior=prior, epsilon=1.0)
     )
-    of = topics_of(concepts_of(), topics)
+    of = partition_by_topic(concept_lexicon(), topics)
     for old, new in zip(meant(shown["old_query"]), meant(shown["query"]), strict=True):
         assert of.of[old].tolist() == of.of[new].tolist()
     assert jsd_of_profiles(shown, of) == 0.0
@@ -92,8 +93,8 @@ def test_finer_domains_than_topics_keep_the_topics_too(log):
     parts = [name for name in PAPER_19 if name != "show.n.03"]
     both = ",".join((*PAPER_4, *parts))
     shown = beside(log, protect(log, domain="topic", topics="paper-4", domain_topics=both, epsilon=1.0))
-    assert jsd_of_profiles(shown, topics_of(concepts_of(), "paper-4")) == 0.0
-    assert jsd_of_profiles(shown, topics_of(concepts_of(), ",".join(parts))) == 0.0
+    assert jsd_of_profiles(shown, partition_by_topic(concept_lexicon(), "paper-4")) == 0.0
+    assert jsd_of_profiles(shown, partition_by_topic(concept_lexicon(), ",".join(parts))) == 0.0
 
 
 def test_a_topic_of_one_concept_is_refused(log):
@@ -260,8 +261,8 @@ def test_a_root_leaves_out_what_is_not_below_it():
     assert shown["row"].to_list() == [0, 2]
     new = meant(shown["query"])
     assert [len(concepts) for concepts in new] == [1, 2]
-    top, graph = wordnet_graph().find("abstraction.n.06"), wordnet_graph()
-    assert all(top in graph.ancestors(concept) for concepts in new for concept in concepts)
+    top, lexicon = wordnet().find("abstraction.n.06"), concept_lexicon()
+    assert all(top in lexicon.ancestors[concept] for concepts in new for concept in concepts)
 
 
 @pytest.mark.nlp
@@ -269,6 +270,6 @@ def test_the_parser_s_phrases_are_replaced_one_by_one(log):
     few = log.with_frame(log.frame.head(300))
     release = protect(few, mapper="linguistic")
     shown = beside(few, release)
-    old = meant(shown["old_query"], how="linguistic")
+    old = meant(shown["old_query"], phrases="linguistic")
     assert [len(query.split(", ")) for query in shown["query"]] == [len(concepts) for concepts in old]
     assert release.certificate["audit"] == "kept"

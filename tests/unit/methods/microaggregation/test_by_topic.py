@@ -15,7 +15,7 @@ from querycloak.errors import ParameterError
 from querycloak.methods.microaggregation import REPLACED, mdav, topic_groups
 from querycloak.methods.microaggregation.by_topic import NO_TOPIC, MicroaggTopic, TopicGrouping
 from querycloak.methods.microaggregation.representatives import COIN
-from querycloak.text.concepts import Mapper, concepts_of
+from querycloak.text.senses import ConceptMapper, concept_lexicon
 from tests.reference import naive_topic
 from tests.support.logs import made_up
 from tests.unit.methods.made_dp import made, part
@@ -93,18 +93,20 @@ def spied(log, **settings):
 
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_a_phrase_has_its_best_categories_first(tree, most):
-    concepts = concepts_of(tree)
-    paths = concepts.placed.tree.paths
-    mapped = Mapper(concepts).read(pl.Series([*MEANT]))
-    found = [[paths[n] for n in concepts.categories(phrase.known, most)] for phrase in mapped.phrases]
+    concepts = concept_lexicon(tree)
+    paths = concepts.tree.paths
+    mapped = ConceptMapper(concepts).read(pl.Series([*MEANT]))
+    found = [
+        [paths[n] for n in concepts.categories(phrase.lexicon_phrase, most)] for phrase in mapped.phrases
+    ]
     assert found == [ranked[:most] for phrases in MEANT.values() for ranked in phrases]
 
 
 def test_a_phrase_of_wordnet_has_categories_of_several_senses():
-    concepts = concepts_of()
-    paths = concepts.placed.tree.paths
-    phrases = Mapper(concepts).read(pl.Series(["cheap lawyers", "bank"])).phrases
-    assert [phrase.known for phrase in phrases] == ["lawyer", "bank"]
+    concepts = concept_lexicon()
+    paths = concepts.tree.paths
+    phrases = ConceptMapper(concepts).read(pl.Series(["cheap lawyers", "bank"])).phrases
+    assert [phrase.lexicon_phrase for phrase in phrases] == ["lawyer", "bank"]
     found = [paths[n] for n in concepts.categories("bank", 5)]
     assert found[0] == "Business/Banking"
     assert len(set(found)) == 5

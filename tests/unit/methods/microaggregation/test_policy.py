@@ -24,7 +24,7 @@ from querycloak.methods.microaggregation.by_text import (
 )
 from querycloak.methods.microaggregation.by_topic import NO_TOPIC, MicroaggTopic, TopicGrouping
 from querycloak.methods.microaggregation.representatives import member_quotas
-from querycloak.text.concepts import concepts_of
+from querycloak.text.senses import concept_lexicon
 from tests.reference import naive_groups, naive_mdav
 from tests.support.logs import made_up
 from tests.unit.methods.made_dp import made, meant, part
@@ -111,15 +111,15 @@ def spied(monkeypatch):
 
 
 def names(tree, *queries):
-    concepts = concepts_of(tree)
-    return [[concepts.placed.tree.names[c] for c in own] for own in meant(pl.Series(queries), concepts)]
+    concepts = concept_lexicon(tree)
+    return [[concepts.tree.names[c] for c in own] for own in meant(pl.Series(queries), concepts)]
 
 
 def test_examples_1_and_2_phrases_and_their_categories(tree):
     """Each noun phrase counts by itself, and T(c) is a category with all above it."""
     found = names(tree, "diving in the Mediterranean", "windsurfing in the Mediterranean")
     assert found == [["Swimming and Diving", "Mediterranean"], ["Windsurfing", "Mediterranean"]]
-    known = concepts_of(tree).placed.tree
+    known = concept_lexicon(tree).tree
     above = {
         known.names[c]: {known.names[g] for g in naive_mdav.generalisations(known.parent.tolist(), c)}
         for c in range(1, known.size)
@@ -134,7 +134,7 @@ def test_more_words_than_a_category_has_are_dropped_from_the_left(tree):
 
 
 def test_example_3_the_middle_and_what_is_half_away(tree):
-    concepts = concepts_of(tree)
+    concepts = concept_lexicon(tree)
     (node,) = meant(pl.Series(["diving, diving, windsurfing"]), concepts)
     settings = MicroaggSemantic.Settings(k=2, taxonomy=str(tree))
     grouping = TaxonomyGrouping(settings, b"k" * 32, Dictionaries())
@@ -178,8 +178,8 @@ def test_quotas_are_largest_remainders_of_the_mean(counts):
 @pytest.mark.parametrize("k", [2, 3, 7])
 def test_categories_of_a_history_are_those_of_the_naive_twin(tree, small, spied, k):
     release = protect(small, k=k, taxonomy=tree)
-    concepts = concepts_of(tree)
-    parent, paths = concepts.placed.tree.parent.tolist(), concepts.placed.tree.paths
+    concepts = concept_lexicon(tree)
+    parent, paths = concepts.tree.parent.tolist(), concepts.tree.paths
     for own, _, categories in spied:
         people = [[c for q in meant(pl.Series(queries), concepts) for c in q] for queries in own]
         assert Counter(categories) == Counter(paths[c] for c in naive_groups.history(parent, people))
@@ -190,8 +190,8 @@ def test_categories_of_a_history_are_those_of_the_naive_twin(tree, small, spied,
 @given(people=st.lists(st.lists(st.sampled_from(WORDS[:-1]), min_size=1, max_size=6), min_size=4, max_size=9))
 def test_any_small_log_gives_the_naive_twin_s_histories(tree, people):
     log = made(*((f"p{n}", query) for n, own in enumerate(people) for query in own))
-    concepts, seen = concepts_of(tree), []
-    parent, paths = concepts.placed.tree.parent.tolist(), concepts.placed.tree.paths
+    concepts, seen = concept_lexicon(tree), []
+    parent, paths = concepts.tree.parent.tolist(), concepts.tree.paths
     with pytest.MonkeyPatch.context() as patch:
         old = TaxonomyGrouping.representative
 
@@ -214,8 +214,8 @@ def test_any_small_log_gives_the_naive_twin_s_histories(tree, people):
 
 @pytest.mark.parametrize("asked_by", [1, 2, 12, 1000])
 def test_a_picked_query_is_of_the_category_and_of_enough_people(tree, small, asked_by):
-    concepts = concepts_of(tree)
-    paths, called = concepts.placed.tree.paths, concepts.placed.tree.names
+    concepts = concept_lexicon(tree)
+    paths, called = concepts.tree.paths, concepts.tree.names
     release = protect(small, taxonomy=tree, asked_by=asked_by)
     askers = dict(small.frame.group_by("query").agg(pl.col("user").n_unique()).iter_rows())
     by_name = 0

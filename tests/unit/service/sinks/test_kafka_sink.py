@@ -73,7 +73,8 @@ class Producer:
         self._step("answer")  # committed, and only the answer is lost
 
     def poll(self, timeout):
-        pass
+        if self is not self._broker.producers[-1]:
+            raise KafkaException(KafkaError(KafkaError._FENCED, "made up", fatal=True))
 
     def purge(self):
         pass

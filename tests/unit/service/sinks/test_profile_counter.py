@@ -101,3 +101,12 @@ def test_a_label_is_forgotten_only_once_its_counts_are_written():
     store.away = False
     tally.delete("p1")
     assert (store.counted["p1"], store.forgotten) == (10, ["p1"])
+
+
+def test_a_sync_stores_all_counts_and_waits_for_the_disk():
+    store, synced = Store(), []
+    store.sync = lambda: synced.append(store.last)
+    tally = ProfileCounter(store)
+    tally.add(released(1, 5))
+    tally.sync()
+    assert synced == [5]

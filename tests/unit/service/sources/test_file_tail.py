@@ -420,3 +420,19 @@ def test_a_service_follows_a_file_over_restarts_and_rotation(tmp_path, kind):
     lines = (tmp_path / "out.ndjson").read_bytes().splitlines()
     assert len(lines) == two.state().counts.released > 100
     assert len(set(lines)) == len(lines)
+
+
+def test_the_format_is_detected_once_for_each_file(tmp_path, monkeypatch):
+    """Each detection reads up to 1 MiB from the start of the file."""
+    path, calls, right = tmp_path / "log", [], FileTail.header
+
+    def header(self):
+        calls.append(1)
+        return right(self)
+
+    monkeypatch.setattr(FileTail, "header", header)
+    monkeypatch.setattr("querycloak.service.sources.file_lines.PIECE", 400)
+    path.write_bytes(b"".join(row(f"user-{number}") for number in range(200)))
+    door, _ = fed(path, lambda door, _: len(door.records) == 200)
+    assert len(door.requests) > 5
+    assert len(calls) == 1

@@ -1,0 +1,114 @@
+"""Readings of queries by dictionary code, and the settings of methods that read concepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from querycloak.dictionary import Dictionary
+from querycloak.kernels.arrays import grown, ranks_in_groups
+from querycloak.log import IntArray
+from querycloak.settings import setting
+from querycloak.text.reader import TextReader
+from querycloak.text.senses import Phrase
+
+Mask = npt.NDArray[np.bool_]
+
+
+def topics_setting() -> Any:
+    """Declare `topics`."""
+    return setting(
+        "categories",
+        kind=str,
+        help="`categories`, `paper-4`, `paper-19`, or concepts such as `disease.n.01,sport.n.01`",
+    )
+
+
+def root_setting() -> Any:
+    """Declare `root`."""
+    return setting("", kind=str, help="only concepts at and below this one, as `abstraction.n.06`")
+
+
+def taxonomy_setting() -> Any:
+    """Declare `taxonomy`."""
+    return setting("", kind=str, file=True, help="a taxonomy file instead of WordNet")
+
+
+def mapper_setting() -> Any:
+    """Declare `mapper`."""
+    return setting(
+        "lexical",
+        kind=str,
+        choices=("lexical", "linguistic"),
+        help="find phrases by words, or by a parser (extra `nlp`)",
+    )
+
+
+class ConceptSlots(NamedTuple):
+    """One slot for each concept of a record: the record in the batch, the rank in it, and the concept."""
+
+    record: IntArray
+    turn: IntArray
+    concept: IntArray
+
+
+class CodedReadings:
+    """Readings of queries by their dictionary codes; each distinct query is read once."""
+
+    def __init__(
+        self, reader: TextReader, queries: Dictionary, inside: Callable[[IntArray], Mask] | None = None
+    ) -> None:
+        self._reader, self._queries = reader, queries
+        self._inside = inside  # which concepts count; None: all
+        self._begin = np.zeros(0, np.int64)  # by query code: where its concepts are, -1 if not yet read
+        self._size = np.zeros(0, np.int64)
+        self._concept = np.zeros(0, np.int64)
+        self._phrases: list[Phrase] = []
+        self._entity = np.zeros(0, np.int64)  # by query code: first kind of entity, -1 if not yet read
+
+    def learn(self, codes: IntArray) -> None:
+        """Read the concepts of the queries whose codes are new."""
+        self._begin = grown(self._begin, int(codes.max(initial=-1)) + 1, -1)
+        self._size = grown(self._size, self._begin.size)
+        new = np.unique(codes[codes >= 0])
+        new = new[self._begin[new] < 0]
+        if not new.size:
+            return
+        read = self._reader.read(self._queries.decode(new)).concepts
+        inside = self._inside(read.concept) if self._inside else np.ones(len(read.phrases), np.bool_)
+        start = np.concatenate([[0], np.cumsum(inside)])[read.start]
+        known, more = len(self._phrases), read.concept[inside]
+        self._begin[new] = known + start[:-1]
+        self._size[new] = np.diff(start)
+        self._concept = grown(self._concept, known + more.size)
+        self._concept[known : known + more.size] = more
+        self._phrases += [phrase for phrase, yes in zip(read.phrases, inside, strict=True) if yes]
+
+    def sizes(self, codes: IntArray) -> IntArray:
+        """Return the number of concepts of each query."""
+        return np.where(codes >= 0, self._size[codes], 0) if self._size.size else np.zeros_like(codes)
+
+    def concepts(self, codes: IntArray) -> ConceptSlots:
+        """Return the concepts of all queries in sequence."""
+        sizes = self.sizes(codes)
+        record = np.repeat(np.arange(codes.size), sizes)
+        turn = ranks_in_groups(sizes)
+        return ConceptSlots(record, turn, self._concept[self._begin[codes[record]] + turn])
+
+    def phrases(self, code: int) -> list[Phrase]:
+        """Return the phrases of one query."""
+        return self._phrases[self._begin[code] : self._begin[code] + self._size[code]]
+
+    def first_entity(self, codes: IntArray) -> IntArray:
+        """Return the first of the reader's kinds that each query contains, counted from 1; 0 for none."""
+        self._entity = grown(self._entity, int(codes.max(initial=-1)) + 1, -1)
+        new = np.unique(codes[codes >= 0])
+        new = new[self._entity[new] < 0]
+        if new.size:
+            found = self._reader.read(self._queries.decode(new)).entities
+            first = found.argmax(axis=1) + 1 if found.shape[1] else np.zeros(new.size, np.int64)
+            self._entity[new] = np.where(found.any(axis=1), first, 0)
+        return np.where(codes >= 0, self._entity[codes], 0) if self._entity.size else np.zeros_like(codes)
