@@ -12,7 +12,7 @@ import polars as pl
 import querycloak as qc
 from benchmarks.common import Steps, peak_gigabytes, timed
 from querycloak.attacks.link_learned import features, pair_scores, relations, training
-from querycloak.attacks.link_learned.term_frequencies import TermFrequencies
+from querycloak.attacks.link_learned.words import TermFrequencies
 
 FUNCTIONS = 4
 LOG_SEED, SEED = 11, 1

@@ -26,7 +26,7 @@ from querycloak.attacks import scoring_covers
 from querycloak.attacks.base import ClusteredTrace, TraceClusters
 from querycloak.attacks.case import Truth
 from querycloak.attacks.link_learned import beginnings, features, in_time, pair_scores, relations, training
-from querycloak.attacks.link_learned.term_frequencies import TermFrequencies
+from querycloak.attacks.link_learned.words import TermFrequencies
 from querycloak.clients.obfuscation.base import choose
 from querycloak.clients.obfuscation.history import SearchHistory
 from querycloak.clients.obfuscation.mixing import mix

@@ -16,7 +16,7 @@ from querycloak.attacks.base import Attack, AttackerView, ClusteredTrace, TraceC
 from querycloak.attacks.case import LANDING
 from querycloak.attacks.link_learned import features, pair_scores, relations, training
 from querycloak.attacks.link_learned.released import LinkReleased
-from querycloak.attacks.link_learned.term_frequencies import TermFrequencies
+from querycloak.attacks.link_learned.words import TermFrequencies
 from querycloak.attacks.searches import Searches, in_time
 from querycloak.errors import NotApplicable
 from querycloak.log import IntArray

@@ -16,8 +16,15 @@ from querycloak.attacks.link_learned import phrases
 from querycloak.attacks.link_learned import relations_kernel as kernel
 from querycloak.attacks.link_learned.bags import Named, of_lists, of_words, weigh
 from querycloak.attacks.link_learned.categories import Categories, pages
-from querycloak.attacks.link_learned.term_frequencies import TermFrequencies
-from querycloak.attacks.link_learned.words import FloatArray, Words, misspelt, rarity, split, split_addresses
+from querycloak.attacks.link_learned.words import (
+    FloatArray,
+    TermFrequencies,
+    Words,
+    misspelt,
+    rarity,
+    split,
+    split_addresses,
+)
 from querycloak.attacks.searches import Searches
 from querycloak.log import IntArray
 

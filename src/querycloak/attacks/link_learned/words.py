@@ -1,4 +1,4 @@
-"""Words of queries, pages and addresses: their stems, how rare they are in general, which are misspelt.
+"""Words of queries, pages and addresses: stems, frequencies in general and among other users, misspellings.
 
 Stems are Lancaster's (Paice and Husk), as in paper 004. The frequencies are wordfreq's, in place of
 the paper's counts of books.
@@ -6,8 +6,8 @@ the paper's counts of books.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from querycloak.attacks.searches import Searches
 from querycloak.errors import MissingExtra
 from querycloak.log import IntArray
 from querycloak.text.normalise import normalise, number
@@ -29,6 +30,8 @@ Flags = npt.NDArray[np.bool_]
 LONGEST = 20_000
 #: How often the rarest words of wordfreq's list occur; words that are not in the list count as that rare.
 RAREST = 1e-8
+#: Frequencies are given in so many terms.
+_MILLION = 1e6
 #: What every page and address has, and so says nothing.
 _OF_ADDRESSES = frozenset(
     ("www", "http", "https", "com", "org", "net", "edu", "gov", "htm", "html", "php", "asp", "aspx", "index")
@@ -137,3 +140,27 @@ def _bases(word: str) -> Iterator[str]:
                 yield base[:-1]
     if word.endswith("ies"):
         yield word[:-3] + "y"
+
+
+@dataclass(frozen=True)
+class TermFrequencies:
+    """How often each term (a stem) occurs in the searches of others."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> TermFrequencies:
+        """Count the terms of a log; several rows of one search count once."""
+        words = split(Searches.of(frame).query)
+        count = np.bincount(words.code, minlength=len(words.distinct)).tolist()
+        found: dict[str, int] = {}
+        for stem, times in zip(stems(words.distinct), count, strict=True):
+            found[stem] = found.get(stem, 0) + times
+        return cls(found)
+
+    def popularity(self, terms: Sequence[str]) -> FloatArray:
+        """Return each term's occurrences in a million; nan where nothing is known of others."""
+        total = sum(self.counts.values())
+        if not total:
+            return np.full(len(terms), np.nan)
+        return np.array([self.counts.get(term, 0) for term in terms], np.float64) * (_MILLION / total)

@@ -10,7 +10,7 @@ import pytest
 
 from querycloak.attacks.link_learned import features as events
 from querycloak.attacks.link_learned import words
-from querycloak.attacks.link_learned.term_frequencies import TermFrequencies
+from querycloak.attacks.link_learned.words import TermFrequencies
 from querycloak.errors import MissingExtra
 
 pytestmark = pytest.mark.learn

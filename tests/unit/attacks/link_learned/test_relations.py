@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from querycloak.attacks.link_learned import features, phrases, relations, words
-from querycloak.attacks.link_learned.term_frequencies import TermFrequencies
+from querycloak.attacks.link_learned.words import TermFrequencies
 from tests.reference import naive_relations as naive
 
 pytestmark = pytest.mark.learn

@@ -181,3 +181,11 @@ def test_long_runs_of_digits_and_long_lists_take_little_time(tmp_path):
 def test_words_are_counted_as_everywhere():
     assert judge(["a-b-c d"], max_words=3)["a-b-c d"] == TOO_LONG
     assert judge(["a - b"], max_words=2)["a - b"] == ""
+
+
+def test_a_listed_sign_is_found_as_it_is_spelt(tmp_path):
+    """The normal form of `C++` is no word of the audit, which finds `c` in the query."""
+    file = tmp_path / "phrases.txt"
+    file.write_text("C++\n")
+    assert judge(["vitamin c"], phrases=str(file)) == {"vitamin c": "a listed phrase"}
+    assert _detectors(Rules.Settings(phrases=str(file)))["a listed phrase"]("vitamin c")
