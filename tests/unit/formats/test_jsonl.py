@@ -129,3 +129,18 @@ def test_a_known_column_behind_the_sample_is_found(monkeypatch):
         found = parser.parse(source.Block(data)).frame
         assert found["Shop" if name == "Shop" else "url"].to_list() == [None] * 19 + ["x"]
         assert "rare" not in (*parser.layout.columns, *parser.dropped)
+
+
+def test_objects_that_span_lines_or_share_one_are_bad_rows_of_their_own():
+    """Three objects on three lines, but not one on each: msgspec alone would count three good rows."""
+    one = b'{"user":"a","query":"q"}'
+    for lines in (
+        [b'{"user":"a","query":"q","x":', b'{"b":1}}', one + one],
+        [b'{"user":"a","query":"q","x":{}', b"}", one + b" " + one],
+    ):
+        parser = jsonl.JsonLines().parser(b"", formats.ReadOptions())
+        parser.parse(source.Block(one + b"\n"))
+        table = parser.parse(source.Block(b"\n".join(lines) + b"\n"), 1)
+        assert (table.rows, table.frame["row"].to_list()) in [(3, []), (3, [2])]
+        assert 3 in table.bad["not JSON"].tolist()
+        assert 1 in table.bad["not JSON"].tolist()

@@ -122,9 +122,9 @@ def test_a_format_of_another_package_is_a_file_and_a_line(package, tmp_path):
 
 def test_the_service_reads_lines_of_another_package(package, tmp_path):
     program = """
-from querycloak.service.sources.lines import Form
+from querycloak.service.sources.file_lines import LineReader
 lines = open("log.data", "rb").read()
-form = Form(lines.partition(b"\\n")[0])
+form = LineReader(lines.partition(b"\\n")[0])
 found = form.read(lines)
 print(form.begin, len(found.records), found.records[0].user, {k: v.tolist() for k, v in found.bad.items()})
 """
