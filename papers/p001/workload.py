@@ -53,7 +53,7 @@ class Workload:
         uses = TermOccurrences.of(held, Tokenizer(queries, terms), None)
         prints = terms.fingerprints(np.arange(len(terms.texts())), KEY)
         keyed = np.random.default_rng(seed).integers(0, 1 << 63, int(people.max()) + 1).astype(np.uint64)
-        entries, _ = uses.entries(people, np.arange(keyed.size), keyed, prints, KEY)
+        entries, _ = HistoryTerms.of(uses, people, np.arange(keyed.size), keyed, prints, KEY)
         worth = pl.DataFrame({"term": terms.texts()}).join(
             figures, on="term", how="left", maintain_order="left"
         )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import re
 from typing import Any
 
 import numpy as np
 import pytest
-from papers.common.render import page, write
+from papers.common.render import page
 from papers.common.verdicts import Claim, Verdict, counted
 from papers.p003 import figures, run
 from papers.p003.claims import FIGURES, all_claims
@@ -17,6 +16,7 @@ from papers.p003.page import CAPTIONS
 from papers.p003.results import Results, by_lot
 
 from querycloak.measures import jaccard_index, rand_index
+from tests.papers.pages import written
 
 ABOUT = {"users": 1000, "rows": 50_000, "least": 9, "seed": 5, "once": 0.4, "words": 0.7}
 FIRST = {
@@ -151,14 +151,9 @@ def test_an_empty_release_exposes_and_keeps_nothing_but_has_no_information_loss(
 @pytest.mark.parametrize("kept", ["none", "half", "all"])
 def test_the_page_is_made_of_whatever_was_measured(lines, kept, tmp_path):
     some = {"none": lines[:1], "half": lines[:1] + lines[1::2], "all": lines}[kept]
-    (path,) = write("p003", Results.of(some), tmp_path)
-    page = path.read_text()
-    shown = re.findall(r"\(figures-003/(.+\.svg)\)", page)
-    assert sorted(shown) == sorted(one.name for one in (tmp_path / "figures-003").iterdir())
-    assert len(shown) == len(FIGURES) == len(CAPTIONS)
+    page = written("p003", Results.of(some), tmp_path, len(CAPTIONS))
+    assert len(FIGURES) == len(CAPTIONS)
     assert page.count("not measured yet") == 0 if kept == "all" else "not measured yet" in page
-    assert "None" not in page
-    assert "nan" not in page.split()
 
 
 def test_the_page_waits_for_methods_that_are_not_there_yet(lines):

@@ -25,6 +25,16 @@ from querycloak.clients.crowd.http_server import HttpServer, parameter
 from querycloak.clients.crowd.tls import new_identity
 from tests.support.ports import free_ports
 
+#: Long waits, since a test machine may be busy; no limits, since all friends are honest.
+PATIENT: Final = {
+    "accept_within": 10.0,
+    "answer_within": 20.0,
+    "engine_within": 10.0,
+    "rate": 1000.0,
+    "burst": 5000,
+    "waiting": 1000,
+    "in_flight": 5000,
+}
 _PROGRAM: Final = (sys.executable, "-c", "from querycloak.cli import main; main()")
 
 

@@ -9,21 +9,12 @@ import numpy as np
 import pytest
 
 from querycloak.clients.crowd.state import SCHEMA
-from tests.support.crowd import LocalCrowd
+from tests.support.crowd import PATIENT, LocalCrowd
 from tests.unit.clients.crowd.test_agreement import PAIRS, differ, simulated, vector
 
 pytestmark = pytest.mark.sign
 QUERIES, AT_A_TIME = 2_400, 16
-PROTOCOL = {
-    "penalty": 0.0,
-    "accept_within": 10.0,
-    "answer_within": 20.0,
-    "engine_within": 10.0,
-    "rate": 1000.0,
-    "burst": 5000,
-    "waiting": 1000,
-    "in_flight": 5000,
-}
+PROTOCOL = PATIENT | {"penalty": 0.0}
 
 
 class Prepared(LocalCrowd):

@@ -111,13 +111,6 @@ async def others_go_on(crowd, many=6):
 
 
 @pytest.fixture(scope="module")
-def loop():
-    loop = asyncio.new_event_loop()
-    yield loop
-    loop.close()
-
-
-@pytest.fixture(scope="module")
 def crowd(loop, tmp_path_factory):
     """One crowd for all; whatever is done to it, the others must go on."""
     made = LocalCrowd(tmp_path_factory.mktemp("crowd"), PAIRS, PROTOCOL, simulated_by_test=range(3, 12))

@@ -31,13 +31,6 @@ SECRET = "planted zwieback cure"
 
 
 @pytest.fixture(scope="module")
-def loop():
-    loop = asyncio.new_event_loop()
-    yield loop
-    loop.close()
-
-
-@pytest.fixture(scope="module")
 def crowd(loop, tmp_path_factory):
     made = LocalCrowd(tmp_path_factory.mktemp("crowd"), TRIANGLE, PROTOCOL)
     loop.run_until_complete(made.__aenter__())

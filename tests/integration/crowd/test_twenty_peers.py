@@ -9,21 +9,11 @@ from collections import Counter
 import pytest
 
 from querycloak.clients.crowd.demo_engine import page
-from tests.support.crowd import LocalCrowd, friendships
+from tests.support.crowd import PATIENT, LocalCrowd, friendships
 
 pytestmark = pytest.mark.sign
 
 MEMBERS, QUERIES, KILLED = 20, 2000, (3, 8, 14)
-#: Long waits, since a test machine may be busy; no limits, since here all friends are honest.
-PROTOCOL = {
-    "accept_within": 10.0,
-    "answer_within": 20.0,
-    "engine_within": 10.0,
-    "rate": 1000.0,
-    "burst": 5000,
-    "waiting": 1000,
-    "in_flight": 5000,
-}
 
 
 async def search_all(crowd: LocalCrowd, begun: asyncio.Event, down: set[int]) -> Counter[str]:
@@ -62,7 +52,7 @@ async def kill_and_restart(crowd: LocalCrowd, begun: asyncio.Event, down: set[in
 
 
 async def story(folder) -> None:
-    async with LocalCrowd(folder, friendships(MEMBERS, seed=1), PROTOCOL) as crowd:
+    async with LocalCrowd(folder, friendships(MEMBERS, seed=1), PATIENT) as crowd:
         await crowd.wait_connected()
         begun, down = asyncio.Event(), set()
         found, _ = await asyncio.gather(search_all(crowd, begun, down), kill_and_restart(crowd, begun, down))

@@ -224,3 +224,8 @@ def test_pieces_cover_everything_and_fit(cost, room):
     cut = list(pieces(np.array(cost, np.int64), room))
     assert [n for part in cut for n in cost[part]] == cost
     assert all(sum(cost[part]) <= room or part.stop - part.start == 1 for part in cut)
+
+
+def test_terms_keep_accents_and_the_marks_of_their_script():
+    rows = pl.DataFrame({"user": ["u"], "thing": ["Müller हिन्दी"]})
+    assert sorted(in_terms(rows)["thing"]) == ["müller", "हिन्दी"]

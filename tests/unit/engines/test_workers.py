@@ -19,11 +19,17 @@ from querycloak.log import Batch
 from tests.support.logs import made_up
 
 WORKERS = 2
+TEXTS = ("user", "query", "category")
+NUMBERS = ("row", "seq", "time", "blank")
 CASES = [
     ("swap", {"k": "3", "level": "1"}),
     ("swap", {"k": "3", "level": "auto", "patience": "50"}),
     ("cohort", {"k": "5", "shards": "8"}),
     ("cohort", {"k": "5", "shards": "8", "labels": "fresh"}),
+    ("dp-semantic", {"epsilon": "3"}),
+    ("dp-semantic", {"epsilon": "3", "max_queries": "4", "criterion": "sqc1", "domain": "topic"}),
+    ("dp-semantic", {"epsilon": "9", "prior": "microagg-semantic", "labels": "fresh", "time": "drop"}),
+    ("dp-semantic", {"per": "query", "rebuild": "paper"}),
 ]
 
 
@@ -32,36 +38,38 @@ def work(path, method, settings, key, part):
     log = formats.read(path)
     pipeline = Pipeline(parse_stages([method], settings), key, Dictionaries())
     batch = codec.encode_and_register(next(whole(log, key)), pipeline, 0)
-    name = pipeline.stages[0].partition_key(batch)
-    mine = batch[np.asarray(name) % WORKERS == part]
+    mine = batch[np.asarray(pipeline.stages[0].partition_key(batch)) % WORKERS == part]
     released = pipeline.push(mine) + pipeline.close_at(len(log))
-    return {
-        "row": released.row,
-        "seq": released.seq,
-        "time": released.time,
-        "user": pipeline.texts.user.decode(released.user).to_list(),
-    }
+    found = {name: np.array(getattr(released, name)) for name in NUMBERS}
+    texts = {name: getattr(pipeline.texts, name).decode(getattr(released, name)).to_list() for name in TEXTS}
+    return found | texts
 
 
 def merged(parts, pipeline):
-    """Put the shares together in the order in which one worker would have let them go."""
-    users = pl.Series([user for part in parts for user in part["user"]], dtype=pl.String)
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in ("row", "seq", "time")}
-    columns["user"] = pipeline.texts.user.encode(users)
+    """Merge the shares in the order in which one worker would have released them."""
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in NUMBERS}
+    for name in TEXTS:
+        spelled = pl.Series([text for part in parts for text in part[name]], dtype=pl.String)
+        columns[name] = getattr(pipeline.texts, name).encode(spelled)
     return pipeline._release_order(Batch.of(columns, pipeline.texts))
 
 
+@pytest.fixture(scope="module")
+def pool():
+    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as workers:
+        yield workers
+
+
 @pytest.mark.parametrize(("method", "settings"), CASES)
-def test_two_workers_make_the_same_file(tmp_path, method, settings):
+def test_two_workers_make_the_same_file(tmp_path, pool, method, settings):
     path, out = tmp_path / "log.parquet", tmp_path / "out.parquet"
     log = made_up(80, seed=5, categories=True)
     qc.write(log, str(path))
     release = qc.protect(path, method, output=out, seed=9, **settings)
     secret = keys.Secret.from_seed(9)
     key = keys.release_key(secret, "", keys.release_id(secret, "", 0))
-    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
-        jobs = [pool.submit(work, path, method, settings, key, part) for part in range(WORKERS)]
-        parts = [job.result() for job in jobs]
+    jobs = [pool.submit(work, path, method, settings, key, part) for part in range(WORKERS)]
+    parts = [job.result() for job in jobs]
     assert all(len(part["row"]) for part in parts), "both workers had something to do"
     pipeline = Pipeline(parse_stages([method], settings), key, Dictionaries())
     batch = merged(parts, pipeline)
