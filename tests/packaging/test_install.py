@@ -127,7 +127,7 @@ def test_the_kernels_also_run_without_the_compiler():
         "-W",
         "ignore::RuntimeWarning",
         "tests/unit/kernels",
-        "tests/unit/text/concepts/test_ancestry.py",
+        "tests/unit/text/test_ancestry.py",
         *map(str, sorted((ROOT / "tests/unit/methods").glob("*/test_kernel.py"))),
         *(f"tests/unit/methods/microaggregation/test_{name}.py" for name in MICROAGGREGATION),
     ]
