@@ -39,7 +39,7 @@ class Ledger:
         content = self.path.read_bytes() if self.path.exists() else b""
         if not content.startswith(self._checked_bytes):
             self._checked, self._checked_bytes = [], b""
-        lines = content[len(self._checked_bytes) :].decode("utf-8").splitlines()
+        lines = content[len(self._checked_bytes) :].decode("utf-8", "replace").splitlines()
         for number, line in enumerate(lines, start=len(self._checked) + 1):
             self._check(_parse(line, number), number)
         self._checked_bytes = content
