@@ -23,6 +23,7 @@ STANDARD = {
     "re",
     "secrets",
     "typing",
+    "unicodedata",
 }
 
 
