@@ -31,11 +31,6 @@ class ZAnonymity(Protector):
     Guarantee: each released text, a query or a category, was asked by at least `z` people in the last
     `window` seconds, the record's own user among them.
 
-    Limits:
-        - linking all records of one label: labels are the users' own, or steady pseudonyms
-        - a text that z people share within the window and that still names one of them
-        - z accounts of one attacker
-
     Reference: zero-delay anonymisation of streams (Jha et al., z-anonymity, 2020).
     """
 
@@ -46,16 +41,12 @@ class ZAnonymity(Protector):
         """Settings of `z-anonymity`."""
 
         z: int = setting(
-            5,
-            kind=int,
-            at_least=2,
-            stronger="larger",
-            help="people who must have asked the same within the window",
+            5, at_least=2, stronger="larger", help="people who must have asked the same within the window"
         )
         window: float = setting(
-            3600.0, kind=float, at_least=0.000001, stronger="smaller", help="length of the window, in seconds"
+            3600.0, at_least=0.000001, stronger="smaller", help="length of the window, in seconds"
         )
-        generalise: bool = setting(True, kind=bool, help="show a category where the query itself is too rare")
+        generalise: bool = setting(True, help="show a category where the query itself is too rare")
         labels: str = labels_setting()
 
         @property

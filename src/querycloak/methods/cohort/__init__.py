@@ -49,13 +49,6 @@ class Cohort(Protector):
     of author, text, time and all other labels. So labels add nothing to what text, time and volume
     already say: an attacker with equal prior over the members is right with probability 1/k, one with
     other priors keeps exactly those.
-
-    Limits:
-        - text: a query that names its author, or words that only one member uses
-        - sessions: records close in time and topic are recognised as one person's
-        - volumes known from elsewhere: the heaviest member wrote more than 1/k of a cohort's records
-        - join dates: a cohort's members came at about the same time
-        - sybil accounts that fill a cohort, and members who left
     """
 
     name = "cohort"
@@ -67,42 +60,30 @@ class Cohort(Protector):
     class Settings(declared.Settings):
         """Settings of `cohort`."""
 
-        k: int = setting(
-            10, kind=int, at_least=2, at_most=10_000, stronger="larger", help="users of a cohort"
-        )
+        k: int = setting(10, at_least=2, at_most=10_000, stronger="larger", help="users of a cohort")
         shards: int = setting(
             8,
-            kind=int,
             at_least=1,
             at_most=4096,
             help="parts that the users are split into by a keyed hash; cohorts form inside one",
         )
         assign: str = setting(
             "arrival",
-            kind=str,
             choices=("arrival", "similar"),
             help="assign users in order of arrival, or with similar users",
         )
-        first: int = setting(
-            5, kind=int, at_least=1, help="with `similar`: searches after which a user is assigned"
-        )
+        first: int = setting(5, at_least=1, help="with `similar`: searches after which a user is assigned")
         patience: int = setting(
             100_000,
-            kind=int,
             at_least=1,
             help="with `similar`: arrivals in a shard after which a user is assigned with those there",
         )
         pool: int = setting(
-            64,
-            kind=int,
-            at_least=2,
-            at_most=4096,
-            help="with `similar`: users to choose from, in multiples of k",
+            64, at_least=2, at_most=4096, help="with `similar`: users to choose from, in multiples of k"
         )
         time: str = time_setting()
         leftover: str = setting(
             "suppress",
-            kind=str,
             choices=("suppress", "join"),
             help="at the end: suppress users without a full cohort, or let them join one",
         )

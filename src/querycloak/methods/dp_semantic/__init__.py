@@ -65,12 +65,6 @@ class DpSemantic(RecordProtector):
     Guarantee: whatever a person searched for, replacing it all by other searches with as many phrases
     changes the probability of any release by at most a factor e^`epsilon`.
 
-    Limits:
-        - how many searches, phrases and clicked rows a person has, and in which hours
-        - that a search was left out because no phrase of it is known
-        - its topic, if `domain=topic`
-        - conclusions from what all people have in common
-
     Reference: "A Semantic-Preserving Differentially Private Method for Releasing Query Logs", section 3.
     """
 
@@ -86,27 +80,24 @@ class DpSemantic(RecordProtector):
         epsilon: float = epsilon_setting(5.0)
         per: str = setting(
             "history",
-            kind=str,
             choices=("history", "query"),
             stronger=("query", "history"),
             help="`epsilon` for a whole `history`, or for each phrase: then m of them spend m times it",
         )
         criterion: str = setting(
             "sqc2",
-            kind=str,
             choices=("sqc1", "sqc2", "none"),
             help="`sqc1`: by likeness; `sqc2`: by likeness within the topic; `none`: same or other",
         )
         domain: str = setting(
             "all",
-            kind=str,
             choices=("all", "topic"),
             stronger=("topic", "all"),
             help="replace by `all` concepts, or by those of the same `topic`, which then shows",
         )
         topics: str = topics_setting()
         domain_topics: str = setting(
-            "", kind=str, help="the topics that are domains with `domain=topic`, if others than `topics`"
+            "", help="the topics that are domains with `domain=topic`, if others than `topics`"
         )
         root: str = root_setting()
         taxonomy: str = taxonomy_setting()
@@ -122,29 +113,25 @@ class DpSemantic(RecordProtector):
         budget: float = budget_setting()
         overspent: str = setting(
             "refuse",
-            kind=str,
             choices=("refuse", "drop"),
             help="`refuse` a release for which someone's budget is too small, or `drop` their records",
         )
         composition: str = setting(
             "sequential",
-            kind=str,
             choices=("sequential", "zcdp"),
             help="how phrases add up: plainly, or by `zcdp` (extra `dp`): more for each, but with `delta`",
         )
         delta: float = setting(
-            1e-6, kind=float, at_least=1e-15, at_most=0.01, help="the chance that `zcdp` may fail with"
+            1e-6, at_least=1e-15, at_most=0.01, help="the chance that `zcdp` may fail with"
         )
         prior: str = setting(
             "none",
-            kind=str,
             choices=("none", "microagg-semantic"),
             help="`microagg-semantic`: `group` alike phrases of a history share one draw (an experiment)",
         )
-        group: int = setting(3, kind=int, at_least=2, help="phrases that share a draw with `prior`")
+        group: int = setting(3, at_least=2, help="phrases that share a draw with `prior`")
         rebuild: str = setting(
             "none",
-            kind=str,
             choices=("none", "form", "paper"),
             stronger=("paper", "form", "none"),
             help="put back nothing, plurals and stop words, or (`paper`) all removed words: no promise then",

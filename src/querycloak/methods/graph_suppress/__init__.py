@@ -41,12 +41,6 @@ class GraphSuppress(RecordProtector):
     Guarantee: no two different released queries led to the same URL: the graph of queries and clicks has
     density zero. Every other step that is on holds for each released query too.
 
-    Limits:
-        - whose a search was: a label's searches stay together, with their words, times and clicks
-        - what a query says, and what its clicked page says
-        - linking two queries by anything but a common URL: words, times, labels
-        - several releases of overlapping logs
-
     Reference: Poblete et al., as A. Erola, "Contributions to privacy in web search engines", tells it in 3.2.
     """
 
@@ -61,28 +55,24 @@ class GraphSuppress(RecordProtector):
 
         k: int = setting(
             2,
-            kind=int,
             at_least=0,
             stronger="larger",
             help="different URLs that a query must have led to; 0: any number",
         )
         targeted: str = setting(
             "host",
-            kind=str,
             choices=("off", "host", "name"),
             stronger="last",
             help="remove queries with the clicked URL or its `host` as a word, or also the host's `name`",
         )
         sites: int = setting(
             2,
-            kind=int,
             at_least=0,
             stronger="larger",
             help="different sites that a query must have led to; 0: any number",
         )
         density: str = setting(
             "greedy",
-            kind=str,
             choices=("greedy", "all", "off"),
             help="of queries with a common URL, remove the most connected first, or `all` of them",
         )

@@ -74,12 +74,6 @@ class Km(WindowProtector):
 
     Guarantee: up to `m` known terms of a history match no history, or those of at least `k` people.
 
-    Limits:
-        - somebody who knows more than m terms of a person
-        - somebody who knows that a term is missing, or how often or when a term was used
-        - what all k histories have in common
-        - k accounts that one attacker opened to keep a combination alive
-
     Reference: "Anonymous Search Histories Featuring Personalized Advertisement", Algorithms 1 and 2.
     """
 
@@ -93,14 +87,11 @@ class Km(WindowProtector):
         """Settings of `km`."""
 
         k: int = setting(
-            5, kind=int, at_least=2, stronger="larger", help="people who must share a combination of terms"
+            5, at_least=2, stronger="larger", help="people who must share a combination of terms"
         )
-        m: int = setting(
-            2, kind=int, at_least=1, at_most=4, stronger="larger", help="terms of a combination, at most"
-        )
+        m: int = setting(2, at_least=1, at_most=4, stronger="larger", help="terms of a combination, at most")
         target: str = setting(
             "logsize",
-            kind=str,
             file=True,
             help=f"what to keep most of: {', '.join(targets.TARGETS)}, or a CSV of term, utility",
         )
@@ -113,24 +104,20 @@ class Km(WindowProtector):
         )
         window: str = setting(
             "none",
-            kind=str,
             choices=("none", "day", "week"),
             stronger=("day", "week", "none"),
             help="protect each day or week by itself, as soon as it is over",
         )
         urls: str = setting(
             "empty",
-            kind=str,
             choices=("empty", "terms"),
             help="empty clicked pages, or count their words as terms and keep those that may stay whole",
         )
-        bots: int = setting(
-            100, kind=int, at_least=0, help="drop people with more searches in one session; 0: nobody"
-        )
+        bots: int = setting(100, at_least=0, help="drop people with more searches in one session; 0: nobody")
         time: str = coarse_time_setting()
         labels: str = labels_setting()
         marketing: str = setting(
-            "", kind=str, file=True, help="a CSV of term, bid, impressions, clicks (`--marketing`)"
+            "", file=True, help="a CSV of term, bid, impressions, clicks (`--marketing`)"
         )
 
         def __post_init__(self) -> None:

@@ -44,10 +44,9 @@ _USERS: Final = 1  # the purpose of the draws that break ties between users
 class GroupSettings(declared.Settings):
     """First settings of every microaggregation; a method lists its bases from last settings to first."""
 
-    k: int = setting(5, kind=int, at_least=2, stronger="larger", help="people who share a history, at least")
+    k: int = setting(5, at_least=2, stronger="larger", help="people who share a history, at least")
     diversity: int = setting(
         1,
-        kind=int,
         at_least=1,
         at_most=16,
         stronger="larger",
@@ -55,7 +54,6 @@ class GroupSettings(declared.Settings):
     )
     closeness: float = setting(
         1.0,
-        kind=float,
         at_least=0,
         at_most=1,
         stronger="smaller",

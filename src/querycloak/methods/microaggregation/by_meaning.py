@@ -138,12 +138,6 @@ class MicroaggSemantic(Microaggregation):
 
     Guarantee: each released history, with all of its columns, is that of at least `k` people.
 
-    Limits:
-        - what a query itself says: its text may name who asked it (see `asked_by`)
-        - what all k people of a group have in common, and that a person is in the log
-        - k accounts that one attacker opened to be in one group with somebody
-        - several releases of overlapping logs
-
     Reference: A. Erola, "Contributions to privacy in web search engines", section 5.5.
     """
 
@@ -156,7 +150,6 @@ class MicroaggSemantic(Microaggregation):
 
         asked_by: int = setting(
             1,
-            kind=int,
             at_least=1,
             stronger="larger",
             help="show only queries of so many people; else the category's own name",

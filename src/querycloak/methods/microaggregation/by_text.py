@@ -128,12 +128,6 @@ class MicroaggPlain(Microaggregation):
 
     Guarantee: each released history, with all of its columns, is that of at least `k` people.
 
-    Limits:
-        - what a query itself says: its text may name who asked it
-        - what all k people of a group have in common, and that a person is in the log
-        - k accounts that one attacker opened to be in one group with somebody
-        - several releases of overlapping logs
-
     Reference: A. Erola, "Contributions to privacy in web search engines", section 5.5.2.2.
     """
 
@@ -163,12 +157,6 @@ class MicroaggSyntactic(Microaggregation):
 
     Guarantee: each released history, with all of its columns, is that of at least `k` people.
 
-    Limits:
-        - what a query itself says: its text may name who asked it
-        - what all k people of a group have in common, and that a person is in the log
-        - k accounts that one attacker opened to be in one group with somebody
-        - several releases of overlapping logs
-
     Reference: A. Erola, "Contributions to privacy in web search engines", section 5.3.
     """
 
@@ -182,7 +170,6 @@ class MicroaggSyntactic(Microaggregation):
 
         weights: str = setting(
             "text",
-            kind=str,
             choices=tuple(WEIGHTS),
             help="what counts double in a query: its words (`text`), or how many (`printed`, eq. 5.1)",
         )

@@ -92,12 +92,6 @@ class MicroaggTopic(Microaggregation):
 
     Guarantee: each released history, with all of its columns, is that of at least `k` people.
 
-    Limits:
-        - what a query itself says: its text may name who asked it
-        - what all k people of a group have in common, and that a person is in the log
-        - k accounts that one attacker opened to be in one group with somebody
-        - several releases of overlapping logs
-
     Reference: A. Erola, "Contributions to privacy in web search engines", section 5.4.
     """
 
@@ -109,10 +103,10 @@ class MicroaggTopic(Microaggregation):
         """Settings of `microagg-topic`."""
 
         categories: int = setting(
-            1, kind=int, at_least=1, at_most=5, help="categories of each phrase that count, the best first"
+            1, at_least=1, at_most=5, help="categories of each phrase that count, the best first"
         )
         levels: int = setting(
-            0, kind=int, at_least=0, at_most=100, help="levels of the tree that count, from the top; 0: all"
+            0, at_least=0, at_most=100, help="levels of the tree that count, from the top; 0: all"
         )
 
     @classmethod

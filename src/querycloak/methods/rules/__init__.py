@@ -44,11 +44,6 @@ class Rules(Protector):
     Each rule has its own switch, and every removal its reason, the first rule that fits.
 
     Guarantee: no released query fits a rule that is switched on. No more than that: it is a filter.
-
-    Limits:
-        - linking all records of one label, and then recognising the person by them
-        - names, places and numbers written in ways that the lists and patterns do not know
-        - queries that tell without any name: rare diseases, small clubs, one's own street
     """
 
     name = "rules"
@@ -57,35 +52,19 @@ class Rules(Protector):
     class Settings(declared.Settings):
         """Settings of `rules`."""
 
-        digits: bool = setting(True, kind=bool, stronger="on", help="drop queries with a digit of any script")
-        emails: bool = setting(True, kind=bool, stronger="on", help="drop queries with an e-mail address")
+        digits: bool = setting(True, stronger="on", help="drop queries with a digit of any script")
+        emails: bool = setting(True, stronger="on", help="drop queries with an e-mail address")
         phones: bool = setting(
-            True,
-            kind=bool,
-            stronger="on",
-            help="drop queries with 7 to 15 digits written as telephone numbers are",
+            True, stronger="on", help="drop queries with 7 to 15 digits written as telephone numbers are"
         )
         cards: bool = setting(
-            True,
-            kind=bool,
-            stronger="on",
-            help="drop queries with a card number (13 to 19 digits, Luhn's sum)",
+            True, stronger="on", help="drop queries with a card number (13 to 19 digits, Luhn's sum)"
         )
-        names: bool = setting(
-            True, kind=bool, stronger="on", help="drop queries with a first name beside a last name"
-        )
-        places: bool = setting(
-            False, kind=bool, stronger="on", help="drop queries with a town, state or country"
-        )
-        max_words: int = setting(
-            8, kind=int, at_least=1, stronger="smaller", help="drop queries of more words"
-        )
-        max_letters: int = setting(
-            80, kind=int, at_least=1, stronger="smaller", help="drop queries of more letters"
-        )
-        phrases: str = setting(
-            "", kind=str, file=True, help="a file of further words and phrases to drop, one a line"
-        )
+        names: bool = setting(True, stronger="on", help="drop queries with a first name beside a last name")
+        places: bool = setting(False, stronger="on", help="drop queries with a town, state or country")
+        max_words: int = setting(8, at_least=1, stronger="smaller", help="drop queries of more words")
+        max_letters: int = setting(80, at_least=1, stronger="smaller", help="drop queries of more letters")
+        phrases: str = setting("", file=True, help="a file of further words and phrases to drop, one a line")
         labels: str = labels_setting()
 
     settings: Settings

@@ -58,7 +58,6 @@ def budget_setting(unit: str = "") -> Any:
     """Declare `budget`; `unit` follows the words about what is spent."""
     return setting(
         0.0,
-        kind=float,
         at_least=0,
         at_most=1e6,
         stronger="smaller",

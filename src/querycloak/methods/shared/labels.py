@@ -24,7 +24,6 @@ def labels_setting() -> Any:
     """Declare `labels` in a method's settings."""
     return setting(
         "keep",
-        kind=str,
         choices=("keep", "fresh"),
         stronger="last",
         help="`keep` the log's own user ids, or give every user a `fresh` pseudonym for this release",
@@ -88,7 +87,6 @@ def time_setting() -> Any:
     """Declare `time` in a method's settings."""
     return setting(
         "keep",
-        kind=str,
         choices=("keep", "coarsen", "drop"),
         stronger="last",
         help="`keep` times, `coarsen` them to the hour, or `drop` them: sessions betray people",
@@ -99,7 +97,6 @@ def coarse_time_setting() -> Any:
     """Declare `time` in the settings of a method that never keeps exact times."""
     return setting(
         "coarsen",
-        kind=str,
         choices=("coarsen", "drop"),
         stronger="last",
         help="`coarsen` times to the hour, or `drop` them",

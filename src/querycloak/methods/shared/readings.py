@@ -22,26 +22,24 @@ def topics_setting() -> Any:
     """Declare `topics`."""
     return setting(
         "categories",
-        kind=str,
         help="`categories`, `paper-4`, `paper-19`, or concepts such as `disease.n.01,sport.n.01`",
     )
 
 
 def root_setting() -> Any:
     """Declare `root`."""
-    return setting("", kind=str, help="only concepts at and below this one, as `abstraction.n.06`")
+    return setting("", help="only concepts at and below this one, as `abstraction.n.06`")
 
 
 def taxonomy_setting() -> Any:
     """Declare `taxonomy`."""
-    return setting("", kind=str, file=True, help="a taxonomy file instead of WordNet")
+    return setting("", file=True, help="a taxonomy file instead of WordNet")
 
 
 def mapper_setting() -> Any:
     """Declare `mapper`."""
     return setting(
         "lexical",
-        kind=str,
         choices=("lexical", "linguistic"),
         help="find phrases by words, or by a parser (extra `nlp`)",
     )

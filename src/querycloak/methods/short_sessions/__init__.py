@@ -47,14 +47,6 @@ class ShortSessions(WindowProtector):
     Guarantee: each released query was asked by at least `k` people before it left (`rare=terms`: each of its
     terms was used by at least `k`). No label has more than `most` searches, more than one person or more than
     one day; none is a user id of the log. Times are no finer than `time` says.
-
-    Limits:
-        - a text that k people typed and that still names one of them
-        - what the searches of one session say together
-        - linking sessions of one person by repeated queries, or by the hour
-        - how many sessions there are of a kind, and that a query was asked at all
-        - k accounts that one attacker opened to push a text over the threshold
-        - clicked pages, which leave as they are with `clicks=keep`
     """
 
     name = "short-sessions"
@@ -67,44 +59,33 @@ class ShortSessions(WindowProtector):
         """Settings of `short-sessions`."""
 
         k: int = setting(
-            5,
-            kind=int,
-            at_least=2,
-            stronger="larger",
-            help="people who must have asked a query, or used a term",
+            5, at_least=2, stronger="larger", help="people who must have asked a query, or used a term"
         )
-        gap: float = setting(30.0, kind=float, at_least=0, help="minutes of silence that end a session")
-        most: int = setting(
-            5, kind=int, at_least=1, stronger="smaller", help="searches of a session, at most"
-        )
+        gap: float = setting(30.0, at_least=0, help="minutes of silence that end a session")
+        most: int = setting(5, at_least=1, stronger="smaller", help="searches of a session, at most")
         rare: str = setting(
             "drop",
-            kind=str,
             choices=("drop", "terms"),
             help="`drop` queries of too few people, or take only the `terms` out that too few used",
         )
         time: str = setting(
             "hour",
-            kind=str,
             choices=("hour", "day", "drop"),
             stronger="last",
             help="how fine times are, or `drop` them",
         )
         batch: str = setting(
             "day",
-            kind=str,
             choices=("day", "log"),
             help="let each `day` go when it is over, with people counted so far; or all when the `log` ends",
         )
         days: int = setting(
             30,
-            kind=int,
             at_least=0,
             help="with `batch=day`: days of which people are counted, the day itself included; 0: all so far",
         )
         clicks: str = setting(
             "keep",
-            kind=str,
             choices=("keep", "drop"),
             stronger="last",
             help="`keep` clicked pages and their ranks, or `drop` them",

@@ -53,13 +53,6 @@ class Swap(Protector):
     release; in each category every user id leaves as often as its user asked there, leftovers aside.
     The bound of 1/k that the paper claims is not promised: `link-repeat` breaks it.
 
-    Limits:
-        - strings that one person repeats: each repetition is fresh evidence about the same author
-        - counts: how often each user asked in each category is published exactly
-        - sessions, when times are kept: they link records across categories
-        - a query whose own text names its author
-        - k accounts of one attacker in one category
-
     Reference: "A Real-Time Query Log Protection Method for Web Search Engines", Algorithm 1.
     """
 
@@ -73,16 +66,10 @@ class Swap(Protector):
         """Settings of `swap`."""
 
         k: int = setting(
-            10,
-            kind=int,
-            at_least=2,
-            at_most=10_000,
-            stronger="larger",
-            help="users that a category must exceed",
+            10, at_least=2, at_most=10_000, stronger="larger", help="users that a category must exceed"
         )
         level: int | str = setting(
             1,
-            kind=int,
             at_least=1,
             at_most=DEEPEST,
             also=("auto",),
@@ -90,13 +77,11 @@ class Swap(Protector):
         )
         patience: int = setting(
             10_000,
-            kind=int,
             at_least=1,
             help="with `auto`: arrivals in a topic after which a category hands on to its parent",
         )
         draw: str = setting(
             "token",
-            kind=str,
             choices=("token", "distinct"),
             help="draw a label among all tokens, or among different users",
         )
@@ -112,7 +97,6 @@ class Swap(Protector):
         )
         leftover: str = setting(
             "suppress",
-            kind=str,
             choices=("suppress", "rollup"),
             help="at the end: suppress what is held, or try its parents first",
         )
