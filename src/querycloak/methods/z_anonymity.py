@@ -11,9 +11,9 @@ from querycloak.audits.users import in_company
 from querycloak.dictionary import Dictionaries
 from querycloak.guarantee import Guarantee
 from querycloak.log import COLUMN_BIT, MISSING, Batch, IntArray
-from querycloak.methods.shared.labels import Pseudonyms, labels_setting
+from querycloak.methods.shared.labels import LabelMethod, labels_setting
 from querycloak.methods.shared.user_counts import UsersInWindow
-from querycloak.protector import Protector, State, Traits
+from querycloak.protector import State, Traits
 from querycloak.settings import setting
 
 SECOND = 1_000_000  # times are in microseconds
@@ -22,7 +22,7 @@ _KINDS = 16  # keys of queries and of each level must not meet: code * 16 + leve
 _COUNTED = ("keys", "pairs", "queue")  # arrays of a snapshot that begin with keys
 
 
-class ZAnonymity(Protector):
+class ZAnonymity(LabelMethod):
     """Release a query at once if z different people asked it within the last `window` seconds.
 
     A query that too few share is replaced by the deepest of its categories that enough share (with
@@ -58,7 +58,6 @@ class ZAnonymity(Protector):
 
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(settings.labels, key, texts)
         self._users = UsersInWindow(settings.span)
 
     @classmethod
@@ -140,10 +139,6 @@ class ZAnonymity(Protector):
             query[here] = codes[np.searchsorted(names, category[here])]
         blank[coarse] |= COLUMN_BIT["rank"] | COLUMN_BIT["url"]
         return batch.replace(query=query, category=category, blank=blank)
-
-    def label_of(self, users: IntArray) -> IntArray:
-        """Return the label that stands for each user in what leaves."""
-        return self._labels.of(users)
 
     def close(self) -> Batch:
         """Return nothing, since nothing is held."""

@@ -25,20 +25,13 @@ from querycloak.methods.cohort.assignment import (
     topic_number,
 )
 from querycloak.methods.cohort.audit import GENERATIONS, audits
-from querycloak.methods.shared.labels import (
-    Pseudonyms,
-    apply_time_policy,
-    labels_setting,
-    time_setting,
-    times_emptied,
-    times_rewritten,
-)
+from querycloak.methods.shared.labels import LabelMethod, apply_time_policy, labels_setting, time_setting
 from querycloak.methods.shared.records import SlotBuffer
-from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, Protector, State, StoredState, Traits
+from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, State, StoredState, Traits
 from querycloak.settings import setting
 
 
-class Cohort(Protector):
+class Cohort(LabelMethod):
     """Assign each user to a permanent cohort of k; each search gets the label of a random member.
 
     A user joins one cohort of `k` users and never leaves it. Each search gets a label drawn
@@ -93,7 +86,6 @@ class Cohort(Protector):
 
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(settings.labels, key, texts)
         self._words = key_words(derive(key, "label"))
         self._shard_key = derive(key, "shard")
         self._held = SlotBuffer(texts)
@@ -113,8 +105,8 @@ class Cohort(Protector):
         return Traits(
             reads=frozenset({"user", "time"}) | category,
             requires=USER_AND_QUERY | category,
-            rewrites=frozenset({"user"}) | times_rewritten(settings.time),
-            empties=times_emptied(settings.time),
+            rewrites=frozenset({"user"}) | frozenset({"time"} if settings.time == "coarsen" else ()),
+            empties=frozenset({"time"} if settings.time == "drop" else ()),
             labels=Labels.GROUP,
             fresh_labels=settings.labels == "fresh",
             stored_state=StoredState("cohort", fixed_settings=("k", "shards")),
@@ -209,10 +201,6 @@ class Cohort(Protector):
 
     def _chain(self, slots: IntArray) -> None:
         kernel.chain(self._held.peek(slots).user, slots, self._head, self._following)
-
-    def label_of(self, users: IntArray) -> IntArray:
-        """Return the label that stands for each user in what leaves."""
-        return self._labels.of(users)
 
     def close(self) -> Batch:
         """Assign whom one still can; suppress the rest, or append them to full cohorts."""

@@ -30,11 +30,10 @@ from querycloak.methods.shared.budget import (
     take_within_limit,
 )
 from querycloak.methods.shared.labels import (
-    Pseudonyms,
+    LabelMethod,
     apply_time_policy,
     coarse_time_setting,
     labels_setting,
-    times_emptied,
 )
 from querycloak.methods.shared.readings import (
     CodedReadings,
@@ -44,7 +43,7 @@ from querycloak.methods.shared.readings import (
     taxonomy_setting,
     topics_setting,
 )
-from querycloak.methods.shared.records import RecordBuffer, RecordProtector
+from querycloak.methods.shared.records import RecordProtector
 from querycloak.protector import State, StoredState, Traits
 from querycloak.settings import setting
 from querycloak.text.concept_space import ConceptModel
@@ -56,7 +55,7 @@ _WAY_OUT = "lower `epsilon`, or leave them out with `overspent=drop`"
 _LEAST_SHARE = 1e-9  # of epsilon for a draw: less has no effect
 
 
-class DpSemantic(RecordProtector):
+class DpSemantic(LabelMethod, RecordProtector):
     """Replace each noun phrase of a query by one of similar meaning, drawn by the exponential mechanism.
 
     Phrases are looked up in a taxonomy; for each, a concept is drawn with a chance that grows with its
@@ -170,7 +169,6 @@ class DpSemantic(RecordProtector):
 
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(settings.labels, key, texts)
         self._model = ConceptModel(concept_spec(settings))
         self._readings = CodedReadings(self._model.reader, texts.query, self._model.is_candidate)
         self._budget = self.source_state = PrivacyBudget(
@@ -179,7 +177,6 @@ class DpSemantic(RecordProtector):
         self._users = 0  # the highest user code met, plus 1
         self._draws = np.zeros(0, np.int64)  # by user code
         self._amount = np.zeros(0)  # by user code: spent in this release
-        self._held = RecordBuffer(texts)
 
     @classmethod
     def traits(cls, settings: Settings) -> Traits:
@@ -187,7 +184,7 @@ class DpSemantic(RecordProtector):
         return Traits(
             reads=frozenset({"user", "query", "time"}),
             rewrites=frozenset({"user", "query", "time", "category"}),
-            empties=frozenset({"url", "rank"}) | times_emptied(settings.time),
+            empties=frozenset({"url", "rank"}) | frozenset({"time"} if settings.time == "drop" else ()),
             replaces_words=True,
             needs_whole_log=settings.shares_known_at_end,
             fresh_labels=settings.labels == "fresh",
@@ -393,10 +390,6 @@ class DpSemantic(RecordProtector):
             return self.settings.epsilon
         most = self.settings.max_queries
         return None if most == "own" else self.settings.epsilon * int(most)
-
-    def label_of(self, users: IntArray) -> IntArray:
-        """Return the label that stands for each user in what leaves."""
-        return self._labels.of(users)
 
     def erase(self, users: IntArray, rows: IntArray) -> None:
         """Drop the held records of these users, and what they have spent: their codes never return."""

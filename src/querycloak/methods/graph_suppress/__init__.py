@@ -18,8 +18,8 @@ from querycloak.log import COLUMN_BIT, MISSING, Batch, IntArray
 from querycloak.methods.graph_suppress import click_graph as graph
 from querycloak.methods.graph_suppress.audit import audits, several
 from querycloak.methods.graph_suppress.click_graph import Clicks, Mask
-from querycloak.methods.shared.labels import Pseudonyms, labels_setting
-from querycloak.methods.shared.records import RecordBuffer, RecordProtector
+from querycloak.methods.shared.labels import LabelMethod, labels_setting
+from querycloak.methods.shared.records import RecordProtector
 from querycloak.protector import Traits
 from querycloak.settings import setting
 from querycloak.text.urls import names_target, site_of
@@ -31,7 +31,7 @@ FEW_SITES = "the query led to too few sites"
 SHARED = "the query shares a URL with another"
 
 
-class GraphSuppress(RecordProtector):
+class GraphSuppress(LabelMethod, RecordProtector):
     """Remove queries until no two of those left led to a click on the same URL.
 
     The steps of Poblete et al., each a setting: queries that led to few documents, queries that name what
@@ -87,11 +87,6 @@ class GraphSuppress(RecordProtector):
                 )
 
     settings: Settings
-
-    def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
-        super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(settings.labels, key, texts)
-        self._held = RecordBuffer(texts)
 
     @classmethod
     def examples(cls) -> list[declared.Settings]:
@@ -172,10 +167,6 @@ class GraphSuppress(RecordProtector):
         if s.density == "greedy":
             ties = self.texts.query.fingerprints(pages.queries, derive(self.key, "ties of queries"))
             yield SHARED, lambda keep: graph.disconnected(clicks, keep, ties)
-
-    def label_of(self, users: IntArray) -> IntArray:
-        """Return the label that stands for each user in what leaves."""
-        return self._labels.of(users)
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,11 @@ from querycloak.methods.km.audit import audits
 from querycloak.methods.km.deletion import HistoryTerms, Outcome
 from querycloak.methods.shared import sessions as histories
 from querycloak.methods.shared.labels import (
-    Pseudonyms,
+    LabelMethod,
     apply_time_policy,
     coarse_time_setting,
     labels_setting,
     pseudonyms,
-    times_emptied,
 )
 from querycloak.methods.shared.records import WindowBuffer, WindowProtector
 from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
@@ -66,7 +65,7 @@ def is_km_anonymous(histories: Iterable[Iterable[str]], k: int, m: int) -> bool:
     return all(count >= k for count in supports(histories, m).values())
 
 
-class Km(WindowProtector):
+class Km(LabelMethod, WindowProtector):
     """Delete terms from histories until nobody stands out by any m of them; what is left is real.
 
     All records wait until the log (or `window`) ends. Then terms go: first those of fewer than `k` people,
@@ -142,7 +141,6 @@ class Km(WindowProtector):
 
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(settings.labels, key, texts)
         self.has_parts = settings.has_parts
         self.per_row = settings.urls == "terms"  # every clicked page counts by itself
         self._terms = Dictionary()
@@ -174,7 +172,7 @@ class Km(WindowProtector):
             rewrites=frozenset({"user", "query", "time"}),
             empties=frozenset({"rank", "category"})
             | (frozenset() if in_rows else urls)
-            | times_emptied(settings.time),
+            | frozenset({"time"} if settings.time == "drop" else ()),
             needs_whole_log=settings.window == "none",
             unit="row" if in_rows else "search",
             labels=Labels.PARTS if settings.has_parts else Labels.OWN,

@@ -17,9 +17,9 @@ from querycloak.guarantee import Guarantee
 from querycloak.kernels.arrays import grown
 from querycloak.log import Batch, IntArray
 from querycloak.methods.rules import audit
-from querycloak.methods.shared.labels import Pseudonyms, labels_setting
+from querycloak.methods.shared.labels import LabelMethod, labels_setting
 from querycloak.methods.shared.readings import CodedReadings
-from querycloak.protector import Protector, State, Traits
+from querycloak.protector import State, Traits
 from querycloak.settings import setting
 from querycloak.text.entities import KINDS, name_list
 from querycloak.text.normalise import words
@@ -38,7 +38,7 @@ _SWITCHES: Final = {
 TOO_LONG: Final = "too many words or letters"
 
 
-class Rules(Protector):
+class Rules(LabelMethod):
     """Drop queries that look personal: digits, addresses, numbers, names, places, great length.
 
     Each rule has its own switch, and every removal its reason, the first rule that fits.
@@ -71,7 +71,6 @@ class Rules(Protector):
 
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(settings.labels, key, texts)
         self._listed = _phrases_of(settings.phrases)
         self._kinds = _kinds(settings, self._listed)
         spec = TextSpec(entities=self._kinds, listed=frozenset(self._listed))
@@ -132,10 +131,6 @@ class Rules(Protector):
             long = (words(texts).list.len() > s.max_words) | (texts.str.len_chars() > s.max_letters)
             self._long[new] = long.to_numpy()
         return (codes >= 0) & (self._long[codes] == 1) if self._long.size else codes < -1
-
-    def label_of(self, users: IntArray) -> IntArray:
-        """Return the released label of each user."""
-        return self._labels.of(users)
 
     def close(self) -> Batch:
         """Nothing waits, so nothing is left."""

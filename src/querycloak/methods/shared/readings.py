@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,31 +19,20 @@ from querycloak.text.senses import Phrase
 Mask = npt.NDArray[np.bool_]
 
 
-def topics_setting() -> Any:
-    """Declare `topics`."""
-    return setting(
-        "categories",
-        help="`categories`, `paper-4`, `paper-19`, or concepts such as `disease.n.01,sport.n.01`",
-    )
-
-
-def root_setting() -> Any:
-    """Declare `root`."""
-    return setting("", help="only concepts at and below this one, as `abstraction.n.06`")
-
-
-def taxonomy_setting() -> Any:
-    """Declare `taxonomy`."""
-    return setting("", file=True, help="a taxonomy file instead of WordNet")
-
-
-def mapper_setting() -> Any:
-    """Declare `mapper`."""
-    return setting(
-        "lexical",
-        choices=("lexical", "linguistic"),
-        help="find phrases by words, or by a parser (extra `nlp`)",
-    )
+#: Declarations of settings that several methods have.
+topics_setting = partial(
+    setting,
+    "categories",
+    help="`categories`, `paper-4`, `paper-19`, or concepts such as `disease.n.01,sport.n.01`",
+)
+root_setting = partial(setting, "", help="only concepts at and below this one, as `abstraction.n.06`")
+taxonomy_setting = partial(setting, "", file=True, help="a taxonomy file instead of WordNet")
+mapper_setting = partial(
+    setting,
+    "lexical",
+    choices=("lexical", "linguistic"),
+    help="find phrases by words, or by a parser (extra `nlp`)",
+)
 
 
 class ConceptSlots(NamedTuple):

@@ -14,7 +14,7 @@ from querycloak.guarantee import Guarantee
 from querycloak.kernels import siphash
 from querycloak.keys import derive
 from querycloak.log import COLUMN_BIT, MISSING, NO_TIME, Batch, IntArray
-from querycloak.methods.shared.labels import apply_time_policy, pseudonyms, times_emptied
+from querycloak.methods.shared.labels import apply_time_policy, pseudonyms
 from querycloak.methods.shared.records import WindowBuffer, WindowProtector
 from querycloak.methods.shared.sessions import DAY
 from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
@@ -119,7 +119,7 @@ class ShortSessions(WindowProtector):
             reads=frozenset({"user", "query", "time"}),
             requires=frozenset({"user", "query", "time"}),
             rewrites=frozenset({"user", "time"}) | ({"query"} if settings.rare == "terms" else frozenset()),
-            empties=dropped | times_emptied(settings.time),
+            empties=dropped | frozenset({"time"} if settings.time == "drop" else ()),
             needs_whole_log=settings.batch == "log",
             sets_release_order=True,
             labels=Labels.PARTS,
