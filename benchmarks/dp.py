@@ -16,7 +16,7 @@ from querycloak.engines.pipeline import Pipeline, parse_stages
 from querycloak.engines.time_order import whole
 from querycloak.kernels import exponential_mechanism as concept_draws
 from querycloak.methods import dp_counts
-from querycloak.methods.dp_semantic.weights import draw_weights
+from querycloak.methods.dp_semantic.draws import draw_weights
 from querycloak.text.concept_space import ConceptSpace, concept_space, partition_by_topic
 from querycloak.text.senses import ConceptLexicon, ConceptMapper, concept_lexicon
 from querycloak.text.wordnet import RaggedArray

@@ -428,24 +428,20 @@ def _promise(s: DpSemantic.Settings) -> str:
 
 def _limits(s: DpSemantic.Settings) -> tuple[str, ...]:
     """Return what the guarantee of these settings does not protect against."""
-    limits = [
-        "how many searches, phrases and clicked rows a person has"
-        + (", and in which hours" if s.time == "coarsen" else ""),
-        "that searches were left out because no phrase of them is known",
-        "that two searches of the same second had the same words: they share one draw",
-        "conclusions from what all people have in common",
-        "several accounts of one person, which each have their own budget",
-    ]
-    if s.root:
-        limits.insert(0, "that a search was about something below `root`: all others are left out")
-    if s.overspent == "drop" and s.budget:
-        limits.append("who was in earlier releases: people whose budget is spent are left out")
-    if s.max_queries != "own" or s.per == "query":
-        limits.append("the order of searches, which leave as they come")
-    if s.domain == "topic":
-        limits.insert(0, "the topic of each phrase")
-    if s.rebuild == "form":
-        limits.insert(0, "plurals, stop words and their order, which are put back")
-    if s.rebuild == "paper":
-        limits.insert(0, "words that no known phrase has, which are put back: names among them")
-    return tuple(limits)
+    hours = ", and in which hours" if s.time == "coarsen" else ""
+    limits = {
+        "words that no known phrase has, which are put back: names among them": s.rebuild == "paper",
+        "plurals, stop words and their order, which are put back": s.rebuild == "form",
+        "the topic of each phrase": s.domain == "topic",
+        "that a search was about something below `root`: all others are left out": s.root,
+        f"how many searches, phrases and clicked rows a person has{hours}": True,
+        "that searches were left out because no phrase of them is known": True,
+        "that two searches of the same second had the same words: they share one draw": True,
+        "conclusions from what all people have in common": True,
+        "several accounts of one person, which each have their own budget": True,
+        "who was in earlier releases: people whose budget is spent are left out": (
+            s.overspent == "drop" and s.budget
+        ),
+        "the order of searches, which leave as they come": not s.shares_known_at_end,
+    }
+    return tuple(limit for limit, applies in limits.items() if applies)

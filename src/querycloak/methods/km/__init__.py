@@ -12,13 +12,13 @@ import numpy as np
 
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries, Dictionary
-from querycloak.errors import ParameterError
+from querycloak.errors import ParameterError, Refused
 from querycloak.guarantee import Guarantee
 from querycloak.kernels import siphash
 from querycloak.keys import derive
 from querycloak.knowledge import Game, Knowledge
 from querycloak.log import COLUMN_BIT, NO_TIME, Batch, IntArray
-from querycloak.methods.km import targets
+from querycloak.methods.km import deletion
 from querycloak.methods.km.audit import audits
 from querycloak.methods.km.deletion import HistoryTerms, Outcome
 from querycloak.methods.shared import sessions as histories
@@ -92,7 +92,7 @@ class Km(LabelMethod, WindowProtector):
         target: str = setting(
             "logsize",
             file=True,
-            help=f"what to keep most of: {', '.join(targets.TARGETS)}, or a CSV of term, utility",
+            help=f"what to keep most of: {', '.join(deletion.TARGETS)}, or a CSV of term, utility",
         )
         history: int | str = setting(
             "all",
@@ -121,15 +121,15 @@ class Km(LabelMethod, WindowProtector):
 
         def __post_init__(self) -> None:
             super().__post_init__()
-            if self.target in targets.MARKETING and not self.marketing:
+            if self.target in deletion.MARKETING and not self.marketing:
                 raise ParameterError(
                     f"km: `target={self.target}` needs to know what terms are worth",
                     hint="give a CSV of term, bid, impressions, clicks with `--marketing`",
                 )
-            if self.target not in targets.TARGETS and not self.target.lower().endswith(".csv"):
+            if self.target not in deletion.TARGETS and not self.target.lower().endswith(".csv"):
                 raise ParameterError(
                     "km: there is no such `target`",
-                    hint=f"the targets are {', '.join(targets.TARGETS)}, or the name of a .csv file",
+                    hint=f"the targets are {', '.join(deletion.TARGETS)}, or the name of a .csv file",
                 )
 
         @property
@@ -181,7 +181,7 @@ class Km(LabelMethod, WindowProtector):
             bounds=(
                 AttackBound(Game.IDENTIFICATION, 1 / settings.k, Knowledge.TEXTS, known_terms=settings.m),
             ),
-            spark_form="querycloak.methods.km.spark:window",
+            spark_form="querycloak.methods.km:window",
             main_setting="k",
         )
 
@@ -283,11 +283,11 @@ class Km(LabelMethod, WindowProtector):
     def _delete(self, entries: HistoryTerms) -> Outcome:
         s, target, values = self.settings, self.settings.target, None
         terms = self._terms.texts()
-        if target not in targets.TARGETS:
-            target, values = "file", targets.read_values(s.target, "file", terms)
-        elif target in targets.MARKETING:
-            values = targets.read_values(s.marketing, target, terms)
-        return targets.greedy(target, s.k, s.m, entries, values)
+        if target not in deletion.TARGETS:
+            target, values = "file", deletion.read_values(s.target, "file", terms)
+        elif target in deletion.MARKETING:
+            values = deletion.read_values(s.marketing, target, terms)
+        return deletion.greedy(target, s.k, s.m, entries, values)
 
     def _label(self, held: Batch) -> IntArray:
         """Return the label of each history: the user's own, or one that is not linked to other parts."""
@@ -321,3 +321,18 @@ class Km(LabelMethod, WindowProtector):
     def label_of(self, users: IntArray) -> IntArray:
         """Return the label that stands for each user in what leaves; a split person has several."""
         return users if self.has_parts else self._labels.of(users)
+
+
+def window(settings: Km.Settings) -> str:
+    """Return the number of a row's window as SQL over `time`, in microseconds: that of `sessions.calendar`.
+
+    On Spark one worker runs the method on one window. Raise Refused if whole histories are to be protected.
+    """
+    if settings.window == "none":
+        raise Refused(
+            "on Spark `km` protects windows of time, and none was chosen",
+            hint="use `-s window=week` or `window=day`, or run it on one machine, without `--engine spark`",
+        )
+    span, start = (histories.DAY, 0) if settings.window == "day" else (histories.WEEK, histories.MONDAY)
+    moment = f"(time + {start}L)"
+    return f"coalesce(({moment} - pmod({moment}, {span}L)) div {span}L, {histories.NEVER}L)"

@@ -13,7 +13,7 @@ from scipy import stats
 
 from querycloak.kernels import exponential_mechanism as concept_draws
 from querycloak.kernels.exponential_mechanism import draw, shared
-from querycloak.methods.dp_semantic.weights import draw_weights
+from querycloak.methods.dp_semantic.draws import draw_weights
 from tests.reference import naive_dp
 from tests.reference.small_concepts import CRITERIA, DOMAINS, Small, chances, weight_table
 

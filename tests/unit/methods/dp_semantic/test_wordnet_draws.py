@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from querycloak.kernels.exponential_mechanism import draw, shared
-from querycloak.methods.dp_semantic.weights import draw_weights
+from querycloak.methods.dp_semantic.draws import draw_weights
 from querycloak.text.concept_space import concept_space, partition_by_topic
 from querycloak.text.senses import concept_lexicon
 from querycloak.text.wordnet import wordnet
