@@ -34,8 +34,7 @@ from querycloak.service.sources.kafka import KafkaSource
 from querycloak.service.sources.source import Source
 from querycloak.service.state import Health, ServiceState
 from querycloak.service.stream.classify import QueryClassifier
-from querycloak.service.stream.observer import StreamObserver
-from querycloak.service.stream.stream import Stream
+from querycloak.service.stream.stream import Stream, StreamObserver
 from querycloak.service.stream.worker import Worker
 from querycloak.service.wal.cipher import Cipher
 from querycloak.service.wal.snapshots import Snapshots, StreamSnapshots
