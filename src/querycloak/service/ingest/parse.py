@@ -80,10 +80,15 @@ class ParsedBody:
 
 def parse(body: bytes, *, lines: bool) -> ParsedBody:
     """Parse JSON lines, or one JSON object or array."""
+    return parse_plain(body, lines=lines) or _parse_one_by_one(objects(body, lines=lines))
+
+
+def parse_plain(body: bytes, *, lines: bool) -> ParsedBody | None:
+    """Parse a body without malformed records in one call, which is much faster; None for any other."""
     try:
         found = _LINES.decode_lines(body) if lines else _WHOLE.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _parse_one_by_one(objects(body, lines=lines))
+        return None
     records = found if isinstance(found, list) else [found]
     return ParsedBody(records, range(len(records)), len(records))
 
