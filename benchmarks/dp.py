@@ -40,7 +40,7 @@ def draws(space: ConceptSpace, epsilon: float, number: int) -> dict[str, Any]:
     record, turn = np.arange(number), np.zeros(number, np.int64)
 
     def work() -> int:
-        return concept_draws.counted_draws(some, table, record, turn, KEY, space.candidates, weights)[1]
+        return concept_draws.draw(some, table, record, turn, KEY, space.candidates, weights)[1]
 
     tries = work()
     seconds = best_of(work)

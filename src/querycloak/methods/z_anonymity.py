@@ -160,12 +160,10 @@ class ZAnonymity(LabelMethod):
 
     def restore(self, state: State) -> None:
         """Continue from a snapshot."""
-        self._users.restore(state | {f"{name}_first": _keys_in(state, name) for name in _COUNTED})
+        keys: State = {}
+        for name in _COUNTED:
+            level = state[f"{name}_level"]
+            code = np.where(level == 0, state[f"{name}_query"], state[f"{name}_category"])
+            keys[f"{name}_first"] = code * _KINDS + level
+        self._users.restore(state | keys)
         self._restore_dropped(state)
-
-
-def _keys_in(state: State, name: str) -> IntArray:
-    """Combine the keys of one table again."""
-    level = state[f"{name}_level"]
-    code = np.where(level == 0, state[f"{name}_query"], state[f"{name}_category"])
-    return np.asarray(code * _KINDS + level)

@@ -18,9 +18,8 @@ import numpy.typing as npt
 
 from querycloak.accounting import group_count
 from querycloak.errors import BrokenPromise, ParameterError
-from querycloak.kernels import exponential_mechanism as concept_draws
 from querycloak.kernels import siphash
-from querycloak.kernels.exponential_mechanism import Weights
+from querycloak.kernels.exponential_mechanism import Weights, draw
 from querycloak.log import Batch, IntArray
 from querycloak.methods.shared.readings import CodedReadings, ConceptSlots
 from querycloak.text.concept_space import ConceptModel, ConceptSpace
@@ -125,10 +124,8 @@ def drawn(
         if any(cost > asked for cost, (_, asked) in zip(spent(weights), named, strict=True)):
             raise BrokenPromise("the weights of a draw would spend more than was asked for")
         here = np.flatnonzero((table >= start) & (table < start + some.size))
-        out[here] = concept_draws.draw(
-            slots.concept[here], table[here] - start, rows[slots.record[here]], slots.turn[here],
-            key, candidates, weights,
-        )  # fmt: skip
+        named_by = rows[slots.record[here]], slots.turn[here], key
+        out[here], _ = draw(slots.concept[here], table[here] - start, *named_by, candidates, weights)
     return out
 
 

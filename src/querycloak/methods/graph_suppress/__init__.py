@@ -156,8 +156,7 @@ class GraphSuppress(LabelMethod, RecordProtector):
         """Yield each step that is on: the reason of removal, and the queries that it keeps."""
         s, clicks = self.settings, pages.clicks
         if s.k:
-            documents = graph.clicked_documents(clicks)
-            yield FEW_DOCUMENTS, lambda keep: keep & ~graph.few_documents(documents, s.k)
+            yield FEW_DOCUMENTS, lambda keep: keep & (graph.clicked_documents(clicks) >= s.k)
         if s.targeted != "off":
             yield TARGETED, lambda keep: keep & ~pages.targeted(s.targeted)
         if s.sites:

@@ -14,11 +14,10 @@ from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
 from querycloak.errors import UsageError
 from querycloak.guarantee import Guarantee
-from querycloak.kernels.arrays import grown
 from querycloak.log import Batch, IntArray
 from querycloak.methods.rules import audit
 from querycloak.methods.shared.labels import LabelMethod, labels_setting
-from querycloak.methods.shared.readings import CodedReadings
+from querycloak.methods.shared.readings import CodedReadings, unread
 from querycloak.protector import State, Traits
 from querycloak.settings import setting
 from querycloak.text.entities import KINDS, name_list
@@ -123,9 +122,7 @@ class Rules(LabelMethod):
 
     def _is_long(self, codes: IntArray) -> Mask:
         """Return which queries are too long. They are dropped first: other tests take time by length."""
-        self._long = grown(self._long, int(codes.max(initial=-1)) + 1, -1)
-        new = np.unique(codes[codes >= 0])
-        new = new[self._long[new] < 0]
+        self._long, new = unread(self._long, codes)
         if new.size:
             texts, s = self.texts.query.decode(new), self.settings
             long = (words(texts).list.len() > s.max_words) | (texts.str.len_chars() > s.max_letters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,13 @@ class ConceptSlots(NamedTuple):
     concept: IntArray
 
 
+def unread(known: Any, codes: IntArray) -> tuple[Any, IntArray]:
+    """Return an array by code with room for all codes, and the codes whose entry is still -1."""
+    known = grown(known, int(codes.max(initial=-1)) + 1, -1)
+    new = np.unique(codes[codes >= 0])
+    return known, new[known[new] < 0]
+
+
 class CodedReadings:
     """Readings of queries by their dictionary codes; each distinct query is read once."""
 
@@ -59,10 +66,8 @@ class CodedReadings:
 
     def learn(self, codes: IntArray) -> None:
         """Read the concepts of the queries whose codes are new."""
-        self._begin = grown(self._begin, int(codes.max(initial=-1)) + 1, -1)
+        self._begin, new = unread(self._begin, codes)
         self._size = grown(self._size, self._begin.size)
-        new = np.unique(codes[codes >= 0])
-        new = new[self._begin[new] < 0]
         if not new.size:
             return
         read = self._reader.read(self._queries.decode(new)).concepts
@@ -92,9 +97,7 @@ class CodedReadings:
 
     def first_entity(self, codes: IntArray) -> IntArray:
         """Return the first of the reader's kinds that each query contains, counted from 1; 0 for none."""
-        self._entity = grown(self._entity, int(codes.max(initial=-1)) + 1, -1)
-        new = np.unique(codes[codes >= 0])
-        new = new[self._entity[new] < 0]
+        self._entity, new = unread(self._entity, codes)
         if new.size:
             found = self._reader.read(self._queries.decode(new)).entities
             first = found.argmax(axis=1) + 1 if found.shape[1] else np.zeros(new.size, np.int64)
