@@ -187,8 +187,8 @@ def attack(
         if write_profiles is not None:
             write_private(Path(write_profiles), _profiles(frame, Path(write_profiles).suffix))
 
-    return run.run_on(
-        prepared, released.frame, document, before, known, progress,
+    return run.attack(
+        released.frame, document, before, known, prepared, progress=progress,
         rebuilt=rebuilt if wanted else None, protect=protect_like(document),
     )  # fmt: skip
 
