@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import polars as pl
 
 from querycloak import formats
@@ -108,7 +109,7 @@ class Proposal:
             "name": one.name,
             "settings": one.settings,
             "keeps": self.goal.value(one),
-            "linked": found and found.as_dict(),
+            "linked": found and asdict(found),
             "does_not_protect_against": one.not_protected,
         }
 
@@ -178,7 +179,7 @@ class _TwoSamples:
         drawn = {
             name: getattr(self.about, name) for name in ("of_people", "of_records", "skipped", "categories")
         }
-        return replace(found, log=replace(found.log, sampled=True, **drawn))
+        return msgspec.structs.replace(found, log=replace(found.log, sampled=True, **drawn))
 
 
 def _closer(found: Comparison, goal: Goal, plan: Plan) -> list[Candidate]:
