@@ -261,6 +261,8 @@ def combine_runs(about: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) ->
     findings = {
         label: _combine_findings([run["findings"][label] for run in runs]) for label in first["findings"]
     }
+    parts = ("protect", "attack", "measure")
+    protect, attack, measure = (fmean(run["seconds"][part] for run in runs) for part in parts)
     return CandidateResult(
         **about,
         repeats=len(runs),
@@ -268,10 +270,7 @@ def combine_runs(about: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) ->
         labels=first["labels"],
         findings=findings,
         measures=_combine_measures([run["measures"] for run in runs]),
-        cost=Cost(
-            *(fmean(run["seconds"][part] for run in runs) for part in ("protect", "attack", "measure")),
-            peak_mb=max(run["peak_mb"] for run in runs),
-        ),
+        cost=Cost(protect, attack, measure, max(run["peak_mb"] for run in runs)),
         linkage=_linkage(first["labels"], findings),
     )
 
@@ -333,6 +332,6 @@ def _combine_measures(found: Sequence[Mapping[str, Any]]) -> dict[str, MeasureRe
     for name in dict.fromkeys(name for one in found for name in one):
         values = [one[name] for one in found if name in one]
         reason = next((value["not_applicable"] for value in values if isinstance(value, dict)), None)
-        ends = (None, None, None) if reason else interval(values)
-        measured[name] = MeasureResult(*ends, not_applicable=reason)
+        without = MeasureResult(None, not_applicable=reason)
+        measured[name] = without if reason else MeasureResult(*interval(values))
     return measured

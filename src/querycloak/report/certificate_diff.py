@@ -54,7 +54,8 @@ class Difference:
 
     def note(self, verdict: str, about: str, what: str, before: Any, after: Any, note: str = "") -> None:
         """Add a change to the list of its verdict: `weaker`, `stronger` or `changed`."""
-        getattr(self, verdict).append(Change(*map(printable, (about, what, before, after)), note=note))
+        was, now = printable(before), printable(after)
+        getattr(self, verdict).append(Change(printable(about), printable(what), was, now, note))
 
     def compare(self, verdict: str, about: str, what: str, before: Any, after: Any) -> None:
         """Add a change if two values differ."""
