@@ -6,9 +6,9 @@ import io as std_io
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -32,6 +32,9 @@ from querycloak.protector import Protector
 from querycloak.registry import ATTACKS, MEASURES, METHODS
 from querycloak.settings import as_text
 from querycloak.truth import read_truth
+
+if TYPE_CHECKING:
+    from querycloak.report.comparison.files import ComparisonReport
 
 #: Made-up people with whom a person's own history is compared.
 CROWD = 300
@@ -274,18 +277,37 @@ def compare(
     """
     from querycloak.compare.presets import make_plan
     from querycloak.compare.run import compare
-    from querycloak.report.comparison.files import NO_PAGE, compare_files
+    from querycloak.report.comparison.files import NO_PAGE
 
     asked: dict[str, Any] = {"methods": methods, "preset": preset, "attacks": attacks, "measures": measures}
     asked |= {"sample": sample, "repeats": repeats, "seconds": seconds, "seed": seed}
-    shown = log if isinstance(log, Log) else str(log)
-    if output is not None:
-        written = compare_files(shown, Path(output), progress=progress, **asked)
-        if written.missing:
-            warnings.warn(f"{NO_PAGE}: {written.missing}", stacklevel=2)
-        return written.comparison
-    with tempfile.TemporaryDirectory() as folder:
-        return compare(shown, make_plan(**asked), Path(folder), progress=progress)
+    if output is None:
+        with tempfile.TemporaryDirectory() as folder:
+            return compare(_log_or_path(log), make_plan(**asked), Path(folder), progress=progress)
+    written = compare_files(log, Path(output), progress=progress, **asked)
+    if written.missing:
+        warnings.warn(f"{NO_PAGE}: {written.missing}", stacklevel=2)
+    return written.comparison
+
+
+def compare_files(
+    log: Log | str | Path,
+    output: Path,
+    *,
+    format: str | None = None,  # noqa: A002 - the word of the command line
+    mapping: Mapping[str, str] | None = None,
+    strict: bool = False,
+    **options: Any,
+) -> ComparisonReport:
+    """Compare methods on a log and write the report into a folder."""
+    from querycloak.report.comparison import files
+
+    reading = ReadOptions(format, mapping or {}, strict=strict)
+    return files.compare_files(_log_or_path(log), output, reading=reading, **options)
+
+
+def _log_or_path(log: Log | str | Path) -> Log | str:
+    return log if isinstance(log, Log) else str(log)
 
 
 def recommend(
@@ -301,9 +323,42 @@ def recommend(
     """Search methods and settings on a sample, and propose the release that keeps most within a limit."""
     from querycloak.compare.recommend import Goal, recommend
 
-    shown = log if isinstance(log, Log) else str(log)
     goal = Goal(max_linkage, keep, attacker)
-    return recommend(shown, goal, sample=sample, seed=seed, progress=progress).as_dict()
+    return recommend(_log_or_path(log), goal, sample=sample, seed=seed, progress=progress).as_dict()
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The release that `recommend` proposes, in numbers and in words."""
+
+    proposal: dict[str, Any]
+    lines: list[str]
+    chosen: bool
+
+
+def recommend_release(
+    log: Log | str | Path,
+    *,
+    max_linkage: float,
+    keep: str = "topics",
+    attacker: str = "any",
+    output: Path | None = None,
+    format: str | None = None,  # noqa: A002 - the word of the command line
+    mapping: Mapping[str, str] | None = None,
+    strict: bool = False,
+    **options: Any,
+) -> Recommendation:
+    """Search as `recommend` does; the evidence goes to the folder `output`."""
+    from querycloak.compare.recommend import Goal, recommend
+    from querycloak.report.comparison.answers import proposal
+    from querycloak.report.comparison.files import NO_PAGE, write_proposal
+
+    reading, goal = ReadOptions(format, mapping or {}, strict=strict), Goal(max_linkage, keep, attacker)
+    found = recommend(_log_or_path(log), goal, folder=output, reading=reading, **options)
+    lines = list(proposal(found.as_dict()))
+    if output is not None and (missing := write_proposal(found, output)):
+        lines.append(f"warning: {NO_PAGE}: {missing}")
+    return Recommendation(found.as_dict(), lines, bool(found.chosen))
 
 
 def read_marketing(path: str | Path) -> dict[str, dict[str, float]]:
@@ -377,16 +432,30 @@ def describe_methods() -> list[dict[str, Any]]:
     return [_description(name, METHODS.get(name)) for name in METHODS.names()]
 
 
-def describe_attacks() -> list[dict[str, Any]]:
-    """Describe every attack: what it does, its game, what it sees, and its settings."""
-    return [_attack_description(name) for name in ATTACKS.names()]
-
-
-def _attack_description(name: str) -> dict[str, Any]:
-    kind = ATTACKS.get(name)
+def _description(name: str, method: type[Protector]) -> dict[str, Any]:
+    promise, text = method.promise(method.Settings()), method.__doc__ or ""
     return {
         "name": name,
-        "summary": " ".join((kind.__doc__ or "").strip().partition("\n\n")[0].split()),
+        "summary": text.strip().splitlines()[0],
+        "promise": _first_paragraph(text.partition("Guarantee:")[2]),
+        "does_not_protect_against": list(promise.does_not_protect_against),
+        "settings": method.Settings.declarations(),
+    }
+
+
+def _first_paragraph(text: str) -> str:
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+def describe_attacks() -> list[dict[str, Any]]:
+    """Describe every attack: what it does, its game, what it sees, and its settings."""
+    return [_attack_description(name, ATTACKS.get(name)) for name in ATTACKS.names()]
+
+
+def _attack_description(name: str, kind: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "summary": _first_paragraph((kind.__doc__ or "").strip()),
         "game": kind.game,
         "sees": kind.sees(),
         "needs": sorted(kind.columns),
@@ -395,29 +464,6 @@ def _attack_description(name: str) -> dict[str, Any]:
     }
 
 
-def _description(name: str, method: type[Protector]) -> dict[str, Any]:
-    promise = method.promise(method.Settings())
-    return {
-        "name": name,
-        "summary": (method.__doc__ or "").strip().splitlines()[0],
-        "promise": _paragraph(method.__doc__ or "", "Guarantee:"),
-        "does_not_protect_against": list(promise.does_not_protect_against),
-        "settings": method.Settings.declarations(),
-    }
-
-
-def _paragraph(text: str, title: str) -> str:
-    after = text.partition(title)[2].partition("\n\n")[0]
-    return " ".join(after.split())
-
-
 def describe_measures() -> list[dict[str, Any]]:
     """Describe every measure."""
     return [{"name": name, "help": MEASURES.get(name).help} for name in MEASURES.names()]
-
-
-def examine_machine() -> dict[str, Any]:
-    """Describe this machine: which extras and programs are installed, and how to install the others."""
-    from querycloak.environment import examine
-
-    return examine()
