@@ -406,13 +406,13 @@ def own_history(
 
     Queries themselves are given only with `show`. `output` takes a page, .html or .md, of mode 0600.
     """
-    from querycloak.engines.own import look, read_history
+    from querycloak.engines.own_history import look, read_history
     from querycloak.report import render
     from querycloak.report.own_history import page
 
     if output is not None:
         render.check_target(output)
-    found = look(read_history(history, **reading), generate(CROWD).frame, show=show).as_dict()
+    found = look(read_history(history, **reading), generate(CROWD).frame, show=show)
     text = page(found)
     if output is not None:
         render.write(text, output, private=True)
