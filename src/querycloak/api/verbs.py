@@ -16,7 +16,6 @@ from querycloak import certificate as certificates
 from querycloak import formats
 from querycloak.attacks.finding import Finding, Findings
 from querycloak.compare.result import Comparison
-from querycloak.engines.local import Engine
 from querycloak.engines.pipeline import parse_stages
 from querycloak.engines.release import Release, ReleaseJob, Report, make_release, protect_like
 from querycloak.engines.source import LogInput, Progress, ReadOptions, read_log, silent
@@ -125,15 +124,11 @@ def protect(
         piece_rows=piece_rows,
         progress=progress,
     )
-    return make_release(job, _engine(engine, master, conf))
-
-
-def _engine(name: str, master: str, conf: Mapping[str, str] | None) -> Engine | None:
-    if name == "local":
-        return None
+    if engine == "local":
+        return make_release(job)
     from querycloak.spark.engine import SparkEngine
 
-    return SparkEngine(master, conf)
+    return make_release(job, SparkEngine(master, conf))
 
 
 def attack(
@@ -174,7 +169,11 @@ def attack(
         needed = beside.is_file() or any(one.certified for one in prepared)
         document = certificates.read(beside) if needed else {}
         extra = frozenset[str]().union(*(one.trace_columns for one in requests))
-        released = _read_released(str(release), document) if needed else _read_trace(str(release), extra)
+        if needed:
+            layout = formats.Layout.from_dict(document["release"]["layout"])
+            released = formats.read(str(release), layout=layout, required=())
+        else:
+            released = _read_trace(str(release), extra)
         if truth is None:
             raise UsageError("a release file is attacked with its ground truth", hint="name it as `truth`")
         known = read_truth(Path(truth))
@@ -194,10 +193,6 @@ def attack(
         prepared, released.frame, document, before, known, progress,
         rebuilt=rebuilt if wanted else None, protect=protect_like(document),
     )  # fmt: skip
-
-
-def _read_released(path: str, document: Mapping[str, Any]) -> Log:
-    return formats.read(path, layout=formats.Layout.from_dict(document["release"]["layout"]), required=())
 
 
 def _profiles(records: pl.DataFrame, suffix: str) -> bytes:
@@ -253,8 +248,12 @@ def _as_release(released: LogInput) -> Log:
     if isinstance(released, Log):
         return released
     shown = formats.read(released, required=())
-    is_file = isinstance(released, str | Path)
-    return replace(shown, table=is_file and _is_table(Path(str(released)), shown))
+    if not isinstance(released, str | Path):
+        return shown
+    beside = certificates.path_of(Path(released))
+    if beside.is_file():
+        return replace(shown, table=bool(certificates.read(beside)["release"].get("table")))
+    return replace(shown, table="count" in shown.layout.columns and set(shown.layout.columns) <= set(COUNTS))
 
 
 def compare(
@@ -417,14 +416,6 @@ def own_history(
     if output is not None:
         render.write(text, output, private=True)
     return found, render.terminal(text)
-
-
-def _is_table(release: Path, shown: Log) -> bool:
-    """Ask the certificate whether a release is a table of counts; without one, its columns."""
-    if certificates.path_of(release).is_file():
-        return bool(certificates.read(certificates.path_of(release))["release"].get("table"))
-    columns = set(shown.layout.columns)
-    return "count" in columns and columns <= set(COUNTS)
 
 
 def describe_methods() -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from querycloak.errors import UsageError
+from querycloak.formatting import plural
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -48,8 +49,6 @@ class Output:
 
     def say_skipped(self, skipped: dict[str, int]) -> None:
         """Print how many bad rows were skipped, by reason."""
-        from querycloak.formatting import plural
-
         for reason, count in skipped.items():
             self.say(f"skipped {plural(count, 'bad row')}: {reason}")
 
