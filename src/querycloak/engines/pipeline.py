@@ -136,21 +136,25 @@ class Pipeline:
 
     def __init__(self, stages: list[Stage], release_key: bytes, texts: Dictionaries, first: int = 0) -> None:
         """Build the stages; `first` is the place of the first one where others run elsewhere before it."""
-        self.texts = texts
-        self.stages = [stage.build(release_key, place, texts) for place, stage in enumerate(stages, first)]
-        self._order_key = derive(release_key, "order")
-        self.traits = [stage.traits for stage in stages]
         check_composition(stages)
+        self.texts = texts
+        self._order_key = derive(release_key, "order")
+        self._users = np.empty(0, np.int64)
+        built = [stage.build(release_key, place, texts) for place, stage in enumerate(stages, first)]
+        self.use(built, [stage.traits for stage in stages])
+
+    def use(self, stages: list[Protector], traits: list[Traits]) -> None:
+        """Run these instances, which have these traits."""
+        self.stages, self.traits = stages, traits
         #: Columns that a batch must have, columns whose released value comes from the batch, and empty ones.
         self.reads, self.rewrites, self.empties = (
-            frozenset[str]().union(*(getattr(one, name) for one in self.traits))
+            frozenset[str]().union(*(getattr(one, name) for one in traits))
             for name in ("reads", "rewrites", "empties")
         )
         #: Whether rows of one search are treated separately.
-        self.per_row = any(one.unit == "row" for one in self.traits)
+        self.per_row = any(one.unit == "row" for one in traits)
         #: Whether the result is a table of counts instead of records.
-        self.table = any(one.is_table for one in self.traits)
-        self._users = np.empty(0, np.int64)
+        self.table = any(one.is_table for one in traits)
 
     def counts(self) -> pl.DataFrame:
         """Return the table of counts, ordered by its own texts: never as the input was."""
