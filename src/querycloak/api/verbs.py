@@ -128,7 +128,7 @@ def protect(
 def _engine(name: str, master: str, conf: Mapping[str, str] | None) -> Engine | None:
     if name == "local":
         return None
-    from querycloak.spark.engine import SparkEngine
+    from querycloak.spark import SparkEngine
 
     return SparkEngine(master, conf)
 
