@@ -14,8 +14,7 @@ from querycloak.engines.pipeline import Stage
 from querycloak.errors import Gone
 from querycloak.service.monitor.stream_audit import read_table
 from querycloak.service.sinks.released_log import ReleasedLog
-from querycloak.service.stream.observer import StreamObserver
-from querycloak.service.stream.stream import Output, Stream
+from querycloak.service.stream.stream import Output, Stream, StreamObserver
 
 #: Attacks on labels that need the release only.
 ATTACKS: Final = ("link-repeat", "link-window")
