@@ -120,7 +120,7 @@ class TableWorker(StageWorker):
         inside = {"_head": "row", "_seq": "seq", "_blank": "blank"}
         numbers = {name: firsts[n].to_numpy() for n, name in inside.items() if n in firsts.columns}
         now = firsts.select(pl.col(f"^{NOW}.*$").name.map(lambda name: name.removeprefix(NOW)))
-        return coded(firsts.with_columns(now), self.pipeline.reads, self.pipeline.texts, **numbers)
+        return coded(firsts.with_columns(*now), self.pipeline.reads, self.pipeline.texts, **numbers)
 
     def _decoded(self, batch: Batch, closing: bool) -> pl.DataFrame:
         last = self.plan.is_last(self.place)
