@@ -187,8 +187,8 @@ def attack(
         if write_profiles is not None:
             write_private(Path(write_profiles), _profiles(frame, Path(write_profiles).suffix))
 
-    return run.run_on(
-        prepared, released.frame, document, before, known, progress,
+    return run.attack(
+        released.frame, document, before, known, prepared, progress=progress,
         rebuilt=rebuilt if wanted else None, protect=protect_like(document),
     )  # fmt: skip
 
@@ -272,7 +272,7 @@ def compare(
     Methods go as on the command line: `"cohort:k=5,10,20"`, `"rules+cohort:cohort.k=10"`. With `output` the
     report is written there, and a call that was stopped carries on.
     """
-    from querycloak.compare.presets import make_plan
+    from querycloak.compare.plan import make_plan
     from querycloak.compare.run import compare
     from querycloak.report.comparison.files import NO_PAGE, compare_files
 

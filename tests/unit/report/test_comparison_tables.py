@@ -145,7 +145,7 @@ def test_markdown_has_a_row_for_each_candidate_with_the_same_numbers():
     text = markdown(usual())
     for one in usual().succeeded:
         shares = [with_interval(found and found.share) for found in map(one.linked, ("release", "knowing"))]
-        wanted = [*shares, *(with_spread(one.kept(use)) for use in USES)]
+        wanted = [*shares, *(with_spread(one.kept(use.name)) for use in USES)]
         lines = [line for line in text.splitlines() if " | ".join(wanted) in line]
         assert lines, one.name
     assert r"km k=2: stopped after \<5\> seconds" in text
