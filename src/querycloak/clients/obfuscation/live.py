@@ -250,7 +250,7 @@ async def _events(done: dict[str, int]) -> AsyncIterator[str | ResultTitles]:
 
 
 def _feed(loop: asyncio.AbstractEventLoop, waiting: asyncio.Queue[bytes | None]) -> None:
-    """Put the lines of standard input into a queue, then None."""
+    """Send the lines of standard input to a queue, then None."""
     stream: BinaryIO = sys.stdin.buffer
     with contextlib.suppress(OSError):  # a thread must not hold the lock of stdin's buffer when Python ends
         stream = open(stream.fileno(), "rb", closefd=False)  # noqa: SIM115 - the thread may never end
