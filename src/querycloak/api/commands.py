@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from querycloak.engines.source import LogInput, Progress, ReadOptions, silent
+from querycloak.engines.source import LogInput, Progress, silent
+from querycloak.formats import ReadOptions
 from querycloak.log import Log
 
 

@@ -38,6 +38,7 @@ _ESCAPED_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _NUMBERS: Final = ("Int64", "Float64")
 _VALUE: Final = str | int | float | None
 _NULL: Final = msgspec.Raw(b"null")
+_BAD_LINE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _KEYS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -110,15 +111,32 @@ class JsonParser:
 
     def _parse_slice(self, block: Block, first_row: int) -> RawTable:
         """Return the rows of some lines, decoded at once if msgspec can."""
-        for strict, decoder in zip((True, False), self._decoders, strict=False):
-            if (records := _decode(decoder, block)) is not None:
-                if not strict:
-                    self._note_rare_keys(_objects_for_keys(block))
-                values = {key: [*map(attrgetter(f"f{n}"), records)] for n, key in enumerate(self._wanted)}
-                rows = pl.int_range(first_row, first_row + len(records), dtype=pl.Int64, eager=True)
-                frame = self._frame(rows, values, lambda raw: _kept_bytes(bytes(raw)))
-                return RawTable(frame, first_row, len(records), {}, b"\\u0000" in block.data)
-        return self._parse_one_by_one(block, first_row)
+        records = self._decode(block) if self._decoders else None
+        if records is None:
+            return self._parse_one_by_one(block, first_row)
+        values = {key: [*map(attrgetter(f"f{n}"), records)] for n, key in enumerate(self._wanted)}
+        rows = pl.int_range(first_row, first_row + len(records), dtype=pl.Int64, eager=True)
+        frame = self._frame(rows, values, lambda raw: _kept_bytes(bytes(raw)))
+        return RawTable(frame, first_row, len(records), {}, b"\\u0000" in block.data)
+
+    def _decode(self, block: Block) -> list[Any] | None:
+        """Return one record for each line, and count those with rare keys; None if a line is bad."""
+        strict, lenient = self._decoders
+        if (found := _decode(strict, block)) is not None:
+            return found
+        records, others = list[Any](), list[Mapping[str, Any]]()
+        try:
+            block.data.decode()
+            for line in block.data.split(b"\n")[:-1]:
+                try:
+                    records.append(strict.decode(line))
+                except msgspec.ValidationError:
+                    records.append(lenient.decode(line))
+                    others.append(_KEYS.decode(line))
+        except _BAD_LINE:
+            return None
+        self._note_rare_keys(others)
+        return records
 
     def _parse_one_by_one(self, block: Block, first_row: int) -> RawTable:
         """Return the rows of lines in which msgspec found a fault: a bad line costs no other."""
@@ -235,7 +253,7 @@ def _decode(decoder: msgspec.json.Decoder[Any], block: Block) -> list[Any] | Non
         if not data.isascii():
             data.decode()
         found = decoder.decode_lines(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except _BAD_LINE:
         return None
     return found if len(found) == ends.size else None
 
