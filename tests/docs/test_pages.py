@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from querycloak.registry import METHODS
+from querycloak.registry import COVERS, METHODS
 from tests.docs.pages import ROOT, blocks, name_of, pages, prose
 from tests.docs.runner import Reader
 
@@ -48,7 +48,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(place)
     monkeypatch.setenv("HOME", str(place))
     monkeypatch.syspath_prepend(str(place))
-    monkeypatch.setattr(METHODS, "added", dict(METHODS.added))
+    for registry in (METHODS, COVERS):
+        monkeypatch.setattr(registry, "added", dict(registry.added))
     yield place
     end_programs(place)
 

@@ -15,8 +15,10 @@ import pytest
 
 from querycloak.errors import DataError, Refused, Unavailable
 from querycloak.service import kafka_client
+from querycloak.service.ingest.parse import parse
 from querycloak.service.service import Service
 from querycloak.service.settings import setup
+from querycloak.service.sinks import kafka_sink
 from querycloak.service.sinks.database import Database
 from querycloak.service.sinks.kafka_sink import KafkaSink
 from querycloak.service.sinks.released_log import ReleasedLog
@@ -158,6 +160,38 @@ def test_a_broker_that_stops_while_records_flow(pair, kafka, topics):
     pair.check(0)
 
 
+def test_calls_that_hang_in_a_frozen_broker(topics, tmp_path, kafka, monkeypatch):
+    """The broker takes connections and answers nothing, as behind a lost network: calls hang, then go on."""
+    sink, lines = topics.make(1), log(40)
+    half = len(lines) // 2
+    with in_process(topics, tmp_path, None, sink) as service:
+        service.submit_records(parse(b"\n".join(lines[:half]), lines=True)).result(60)
+        wait_until(lambda: not service.state().health.text, "half is written")
+        with kafka.frozen(), monkeypatch.context() as patch:
+            patch.setattr(kafka_sink, "_HUNG", 1.0)  # at other times, a busy machine may take longer
+            service.submit_records(parse(b"\n".join(lines[half:]), lines=True)).result(60)
+            wait_until(lambda: "does not return from a call" in service.state().health.text, "it hangs")
+        wait_until(lambda: not service.state().health.text, "the rest is written", 300)
+    released = service.state().status()["released"]
+    assert service.state().status()["accepted"] == len(lines)
+    numbers = [json.loads(line)["offset"] for line in topics.read(sink, 1)[0]]
+    assert numbers == list(range(1, released + 1))
+    assert released > half // 2
+
+
+def test_two_services_split_the_partitions_of_a_topic(topics, tmp_path):
+    source, sent = topics.make(PARTITIONS), spread(log(40), PARTITIONS)
+    topics.write(source, sent)
+    for partitions in (range(2), range(2, 3)):
+        sink, name = topics.make(1), f"{partitions[0]}-{partitions[-1]}"
+        own = sum(one.partition in partitions for one in sent)
+        with in_process(topics, tmp_path / name, source, sink, partitions=name) as service:
+            wait_until(lambda: service.state().status()["accepted"] >= own, "its share is read")  # noqa: B023
+        counts = service.state().status()  # a service that stops has written all that leaves
+        assert 0 < counts["accepted"] == own < len(sent)
+        assert len(topics.read(sink, 1)[0]) == counts["released"]
+
+
 def test_routes_of_a_service_from_topic_to_topic(pair, topics):
     pair.service.start()
     topics.write(pair.source, pair.sent)
@@ -193,8 +227,19 @@ def test_messages_that_are_no_records_are_counted_and_left_out(topics, tmp_path)
 class in_process:
     """A service in the test's own process."""
 
-    def __init__(self, topics: Topics, folder: Path, source: str, sink: str, **options: object) -> None:
-        urls = {"source": topics.url(source, group=source), "sink": topics.url(sink)}
+    def __init__(
+        self,
+        topics: Topics,
+        folder: Path,
+        source: str | None,
+        sink: str,
+        partitions: str = "",
+        **options: object,
+    ) -> None:
+        split = {"partitions": partitions} if partitions else {}
+        urls = {"sink": topics.url(sink)}
+        if source:
+            urls["source"] = topics.url(source, group=f"{source}{partitions}", **split)
         given = {"state": str(folder / "own"), "classify": False, "snapshot_seconds": 0.3} | urls | options
         self._service = Service(setup(given, ["cohort"], {"k": "3"}, seed=1, environment={}))
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
@@ -74,6 +77,15 @@ class LocalServer(ABC):
         if self._process:
             self._process.stop(signal.SIGKILL if hard else self.soft)
             self._process = None
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop the process for a while (SIGSTOP): connections stay, and nothing is answered."""
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
 
     def restart(self, hard: bool = False) -> None:
         """Stop and start."""
