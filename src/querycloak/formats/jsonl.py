@@ -111,7 +111,7 @@ class JsonParser:
 
     def _parse_slice(self, block: Block, first_row: int) -> RawTable:
         """Return the rows of some lines, decoded at once if msgspec can."""
-        records = self._decode(block) if self._decoders else None
+        records = self._decode(block) if self._decoders and not block.overlong else None
         if records is None:
             return self._parse_one_by_one(block, first_row)
         values = {key: [*map(attrgetter(f"f{n}"), records)] for n, key in enumerate(self._wanted)}
