@@ -81,24 +81,9 @@ class _OneOfSeveral(Pipeline):
     def __init__(self, plan: Plan, place: int, texts: Dictionaries) -> None:
         super().__init__([plan.stages[place]], plan.key, texts, first=place)
         whole = plan.whole()
-        self._rewrites, self._empties = whole.rewrites, whole.empties
+        self.rewrites, self.empties = whole.rewrites, whole.empties
         earlier = frozenset(plan.rewritten(place - 1)) if place else frozenset[str]()
-        self._reads = self.traits[0].reads | earlier | {"time"}
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """Columns that a batch must contain: also those that an earlier method changed."""
-        return self._reads
-
-    @property
-    def rewrites(self) -> frozenset[str]:
-        """Columns whose released value comes from the batch, set by any method."""
-        return self._rewrites
-
-    @property
-    def empties(self) -> frozenset[str]:
-        """Columns that any method empties."""
-        return self._empties
+        self.reads = self.traits[0].reads | earlier | {"time"}
 
 
 class TableWorker(StageWorker):

@@ -51,7 +51,7 @@ class Harness:
     def pipeline(self, method: Protector) -> Pipeline:
         """Return a pipeline with this method alone, as engines run it."""
         pipeline = Pipeline([], KEY, method.texts)
-        pipeline.stages, pipeline.traits = [method], [method.traits(method.settings)]
+        pipeline.use([method], [method.traits(method.settings)])
         return pipeline
 
     def run(self, at: Sequence[int] = ()) -> Batch:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from querycloak.compare.gate import Gate
-from querycloak.compare.presets import make_plan
+from querycloak.compare.plan import make_plan
 from querycloak.compare.recommend import Proposal
 from querycloak.compare.result import Comparison
 from querycloak.compare.run import compare
