@@ -145,7 +145,7 @@ class _NamedOutput(OutputFile):
         return self._temporary
 
     def _grant(self, rights: int) -> None:
-        """Give the output the usual rights, unless it is private."""
+        """Set the usual rights of the output, unless it is private."""
         if not self._private:
             mask = os.umask(0o077)
             os.umask(mask)
