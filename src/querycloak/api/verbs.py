@@ -126,7 +126,7 @@ def protect(
     )
     if engine == "local":
         return make_release(job)
-    from querycloak.spark.engine import SparkEngine
+    from querycloak.spark import SparkEngine
 
     return make_release(job, SparkEngine(master, conf))
 
