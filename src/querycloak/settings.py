@@ -18,7 +18,7 @@ Stronger = Literal["", "larger", "smaller", "on", "last"] | tuple[str, ...]
 def setting(
     default: Any = MISSING,
     *,
-    kind: type,
+    kind: type | None = None,
     at_least: float = -math.inf,
     at_most: float = math.inf,
     choices: tuple[str, ...] = (),
@@ -30,13 +30,14 @@ def setting(
 ) -> Any:
     """Declare one setting: its default, type, bounds, allowed words, and what it means to a reader.
 
-    `choices` closes a text setting; `also` lists words that a number may be replaced by (`auto`).
-    `stronger` states which values protect more: `larger` or `smaller` numbers, `on`, the `last` of the
-    choices, or the choices in order, the weakest first. `weakest` are values below all others (`off`).
+    `kind` is by default the type of the default. `choices` closes a text setting; `also` lists words that a
+    number may be replaced by (`auto`). `stronger` states which values protect more: `larger` or `smaller`
+    numbers, `on`, the `last` of the choices, or the choices in order, the weakest first. `weakest` are
+    values below all others (`off`).
     `file` marks the name of a file: a certificate states it without its folder.
     """
     about = {
-        "kind": kind,
+        "kind": kind or type(default),
         "at_least": at_least,
         "at_most": at_most,
         "choices": choices,
