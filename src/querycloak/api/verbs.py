@@ -18,11 +18,11 @@ from querycloak.attacks.finding import Finding, Findings
 from querycloak.compare.result import Comparison
 from querycloak.engines.pipeline import parse_stages
 from querycloak.engines.release import Release, ReleaseJob, Report, make_release, protect_like
-from querycloak.engines.source import LogInput, Progress, ReadOptions, read_log, silent
+from querycloak.engines.source import LogInput, Progress, read_log, silent
 from querycloak.engines.verify import Verification, VerifyJob
 from querycloak.engines.verify import verify as verify_release
 from querycloak.errors import DataError, UsageError
-from querycloak.formats import read, write
+from querycloak.formats import ReadOptions, read, write
 from querycloak.keys import write_private
 from querycloak.log import COUNTS, Log
 from querycloak.measures.base import LogPair

@@ -20,10 +20,11 @@ from querycloak.engines import audit as auditing
 from querycloak.engines.audit import AuditResult
 from querycloak.engines.local import Engine, LocalEngine, Outcome, Task
 from querycloak.engines.pipeline import Pipeline, Stage, certified_stages
-from querycloak.engines.source import LogInput, LogSource, Progress, ReadOptions, silent
+from querycloak.engines.source import LogInput, LogSource, Progress, silent
 from querycloak.engines.source_state import SourceFiles
 from querycloak.errors import BrokenPromise, QueryCloakError, Refused, UsageError
 from querycloak.files import check_outputs
+from querycloak.formats import ReadOptions
 from querycloak.formatting import table
 from querycloak.keys import Secret, write_private
 from querycloak.log import CANONICAL, COUNTS, Log

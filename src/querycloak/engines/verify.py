@@ -17,8 +17,9 @@ from querycloak.dictionary import Dictionaries
 from querycloak.engines import audit as auditing
 from querycloak.engines import local
 from querycloak.engines.pipeline import Pipeline, Stage, certified_stages
-from querycloak.engines.source import LogSource, ReadOptions
+from querycloak.engines.source import LogSource
 from querycloak.errors import DataError, QueryCloakError, UsageError
+from querycloak.formats import ReadOptions
 from querycloak.guarantee import rows_text
 from querycloak.log import Log
 from querycloak.truth import read_truth
