@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple
 import numpy as np
 
 from querycloak import settings as declared
-from querycloak.errors import ParameterError
 from querycloak.guarantee import Guarantee
 from querycloak.kernels import siphash
 from querycloak.keys import derive
@@ -169,12 +168,7 @@ class Microaggregation(LabelMethod, RecordProtector):
 
     def check_user_count(self, people: int) -> None:
         """Raise ParameterError if the log has fewer than k users."""
-        if people < self.settings.k:
-            raise ParameterError(
-                f"{self.name}: `k` is {self.settings.k}, but the log has only {people} "
-                f"user{'' if people == 1 else 's'}",
-                hint=f"the largest possible k is {people}" if people > 1 else "",
-            )
+        self._require_users(self.settings.k, people)
 
     def push(self, batch: Batch) -> Batch:
         """Hold all records until the log has ended."""

@@ -191,21 +191,10 @@ def user_distances(
     threads: int | None = None,
     most_bytes: int = MOST_BYTES,
 ) -> FloatArray:
-    """Return the distance of equation 5.4 for every pair of users."""
-    gaps = _hausdorff(histories, strings, hosts, WEIGHTS[weights], threads, most_bytes)
-    sizes = normalise(np.diff(histories.starts))
-    return (np.abs(sizes[:, None] - sizes) + gaps) / 2
+    """Return the distance of equation 5.4 for every pair of users.
 
-
-def _hausdorff(
-    histories: Histories,
-    strings: Strings,
-    hosts: Hosts,
-    weights: tuple[float, float],
-    threads: int | None,
-    most_bytes: int,
-) -> FloatArray:
-    """Return the Hausdorff distance between the searches of every pair of users, by equation 5.3."""
+    It is half the difference of their numbers of searches and the Hausdorff distance of these (5.3).
+    """
     words = edit_distance.lay_out(strings.letters, strings.bounds)
     known = edit_distance.fractions(words.lengths)
     laid = _lay_out(histories, replace(strings, words=words.number[strings.words]), words.lengths)
@@ -216,9 +205,10 @@ def _hausdorff(
         for users, spelled in _blocks(laid, len(words), room):
             rows, places = _table(pool, words, known, spelled)
             parts = [users[part::_PARTS] for part in range(min(_PARTS, users.size))]
-            work = (*laid.order, places, laid.groups, rows, laid.searches, place, weights, gaps)
+            work = (*laid.order, places, laid.groups, rows, laid.searches, place, WEIGHTS[weights], gaps)
             list(pool.map(lambda part, work=work: _widen(part, *work), parts))
-    return np.maximum(gaps, gaps.T) / 6
+    sizes = normalise(np.diff(histories.starts))
+    return (np.abs(sizes[:, None] - sizes) + np.maximum(gaps, gaps.T) / 6) / 2
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from querycloak.dictionary import Dictionaries
+from querycloak.errors import ParameterError
 from querycloak.kernels.arrays import grown
 from querycloak.log import Batch, IntArray, is_same
 from querycloak.methods.shared.sessions import calendar
@@ -118,6 +119,14 @@ class RecordProtector(Protector):
     def __init__(self, settings: Any, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
         self._held = RecordBuffer(texts)
+
+    def _require_users(self, k: int, people: int) -> None:
+        """Raise ParameterError if the log has fewer than k users."""
+        if people < k:
+            raise ParameterError(
+                f"{self.name}: `k` is {k}, but the log has only {people} user{'' if people == 1 else 's'}",
+                hint=f"the largest possible k is {people}" if people > 1 else "",
+            )
 
     def erase(self, users: IntArray, rows: IntArray) -> None:
         """Drop the held records of these users: those of others are protected without them."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries, Dictionary
-from querycloak.errors import ParameterError
 from querycloak.guarantee import Guarantee
 from querycloak.kernels import siphash
 from querycloak.kernels.arrays import ranks_in_groups
@@ -154,12 +153,7 @@ class ShortSessions(WindowProtector):
 
     def check_user_count(self, people: int) -> None:
         """Raise ParameterError for a k that no query can reach."""
-        if people < self.settings.k:
-            raise ParameterError(
-                f"short-sessions: `k` is {self.settings.k}, but the log has only {people} "
-                f"user{'' if people == 1 else 's'}",
-                hint=f"the largest possible k is {people}" if people > 1 else "",
-            )
+        self._require_users(self.settings.k, people)
 
     def push(self, batch: Batch) -> Batch:
         """Hold records until their day, or the log, is over."""
