@@ -117,9 +117,9 @@ def test_a_setting_of_the_service_has_its_row(name: str) -> None:
 
 @pytest.mark.service
 def test_a_route_of_the_service_has_its_row() -> None:
-    from querycloak.service.web.app import ROUTERS
+    from querycloak.service.web.routes import router
 
-    for route in (route for router in ROUTERS for route in router.routes):
+    for route in router.routes:
         assert f"{route.path}` |" in page("service.md")
 
 

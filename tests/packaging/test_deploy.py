@@ -19,11 +19,11 @@ from querycloak.cli.options import pairs  # noqa: E402
 from querycloak.cli.serve import command  # noqa: E402
 from querycloak.keys import others_can_read  # noqa: E402
 from querycloak.service.settings import Setup, setup  # noqa: E402
-from querycloak.service.web import routes_ingest  # noqa: E402
+from querycloak.service.web.routes import router  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-TAKES = {route.path for route in routes_ingest.router.routes}
+TAKES = {route.path for route in router.routes if route.status_code == 202}
 
 
 def parsed(words: list[str], config: Path | None = None) -> Setup:

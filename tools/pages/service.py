@@ -62,11 +62,10 @@ def right(route: APIRoute) -> str:
 
 def routes() -> str:
     """List all routes that the OpenAPI description holds."""
-    from querycloak.service.web.app import ROUTERS
+    from querycloak.service.web.routes import router
 
     rows = [
         (f"`{' '.join(route.methods)} {route.path}`", right(route), first_line(route.endpoint.__doc__))
-        for router in ROUTERS
         for route in router.routes
     ]
     return table(("route", "right", "what it does"), rows)

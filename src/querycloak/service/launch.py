@@ -17,14 +17,14 @@ from typing import Final
 
 import uvicorn
 
+from querycloak import json_log
 from querycloak.errors import QueryCloakError, Refused, UsageError
-from querycloak.service import logs
 from querycloak.service.service import Service
 from querycloak.service.settings import RELOADABLE, ServiceSettings, Setup
 from querycloak.service.web.app import make_app
 from querycloak.service.web.auth import Tokens
+from querycloak.service.web.bodies import RateLimiter
 from querycloak.service.web.connection_limits import ConnectionLimits, with_limits
-from querycloak.service.web.rate_limit import RateLimiter
 
 #: Seconds between checks whether the service has failed.
 _CHECK_SECONDS: Final = 0.5
@@ -32,6 +32,10 @@ _CHECK_SECONDS: Final = 0.5
 _OWN_FILES: Final = 4096
 #: Seconds that one thread may keep others from running: requests wait little for the worker.
 _SWITCH_SECONDS: Final = 0.0005
+#: Fields of a log line beside time, level and event; all others are left out: never a user or a query.
+LOGGED: Final = frozenset({"fault", "code", "position", "partition", "count", "trouble", "setting"})
+#: Loggers that are silenced: their lines can hold addresses.
+_LIBRARIES: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio")
 _log = logging.getLogger("querycloak.service")
 
 
@@ -53,7 +57,7 @@ def run(setup: Setup, ready: Callable[[str], None] = lambda address: None) -> No
     listening = _listen(settings.host, settings.port)
     service = Service(setup)
     service.open()
-    logs.start()
+    json_log.start("querycloak.service", LOGGED, _LIBRARIES)
     try:
         service.start()
         address = _address(setup, listening)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -34,8 +35,7 @@ from querycloak.service.sources.kafka import KafkaSource
 from querycloak.service.sources.source import Source
 from querycloak.service.state import Health, ServiceState
 from querycloak.service.stream.classify import QueryClassifier
-from querycloak.service.stream.observer import StreamObserver
-from querycloak.service.stream.stream import Stream
+from querycloak.service.stream.stream import Stream, StreamObserver
 from querycloak.service.stream.worker import Worker
 from querycloak.service.wal.cipher import Cipher
 from querycloak.service.wal.snapshots import Snapshots, StreamSnapshots
@@ -130,15 +130,15 @@ class Service:
         kind, _, place = self.settings.sink.partition(":")
         if kind == "http-pull":
             return [self.released]
+        sink: FileSink | KafkaSink
         if kind == "file":
             sink = FileSink(Path(place), self.settings.rotate_bytes, after=self._restored_lines)
-            sink.open()
-            return [self.released, sink]
-        if kind == "kafka":
-            topic = KafkaSink(kafka_client.parse(self.settings.sink), self.folder, after=self._restored_lines)
-            topic.open()
-            return [self.released, topic]
-        raise UsageError("unknown sink", hint="`http-pull`, `file:PATH` or `kafka://HOST:PORT/TOPIC`")
+        elif kind == "kafka":
+            sink = KafkaSink(kafka_client.parse(self.settings.sink), self.folder, after=self._restored_lines)
+        else:
+            raise UsageError("unknown sink", hint="`http-pull`, `file:PATH` or `kafka://HOST:PORT/TOPIC`")
+        sink.open()
+        return [self.released, sink]
 
     def _make_source(self) -> Source | None:
         """Return the reader of the source; None for HTTP, whose clients send records themselves."""
@@ -153,7 +153,8 @@ class Service:
 
     def _replay(self, position: int) -> None:
         """Apply the entries after the snapshot; sinks skip lines that they have."""
-        for group in _batched(self.wal.read_after(position), _REPLAYED):
+        frames = self.wal.read_after(position)
+        while group := list(islice(frames, _REPLAYED)):
             steps = [(number, entries.decode(data)) for number, data in group]
             for _, entry in steps:
                 self._keys.add(entry.keys)
@@ -257,8 +258,8 @@ class Service:
             queued=queued,
             health=self._health(),
             methods=tuple(self.worker.stream.stages_in_force()),
-            source=_kind(self.settings.source),
-            sink=_kind(self.settings.sink),
+            source=self.settings.source.partition(":")[0],  # an address can hold a password
+            sink=self.settings.sink.partition(":")[0],
             running=self._running,
             reproducible=self.setup.seed is not None,
             started=self._started,
@@ -372,24 +373,8 @@ class Service:
         return self._committer.call(lambda: self.wal.truncate(position))
 
 
-def _kind(address: str) -> str:
-    """Return the kind of a source or sink; its address can hold a password."""
-    return address.partition(":")[0]
-
-
 def _log_failure(done: Future[Any]) -> None:
     """Log a failure of background work; it is tried again when it is next due."""
     error = None if done.cancelled() else done.exception()
     if error is not None:
         _log.warning("periodic work failed", extra={"fault": type(error).__name__})
-
-
-def _batched(frames: Iterator[tuple[int, bytes]], size: int) -> Iterator[list[tuple[int, bytes]]]:
-    group: list[tuple[int, bytes]] = []
-    for frame in frames:
-        group.append(frame)
-        if len(group) >= size:
-            yield group
-            group = []
-    if group:
-        yield group

@@ -30,9 +30,19 @@ _NEVER: Final = np.iinfo(np.int64).max
 #: Skipped rows that an answer lists for each reason, at most; the others are counted.
 LISTED: Final = 100
 _OPTIONS: Final = ReadOptions(required=("user", "query"))
-#: The time format of the fast path, and a pattern for many of them joined by line ends.
-_TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
-_TIMES: Final = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]Z\n)*")
+#: Forms of time of the fast path, by length: a pattern of lines, and the characters before the zone.
+_TIMES: Final = {
+    19 + digits + len(zone): (
+        re.compile(
+            r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
+            + (rf"\.[0-9]{{{digits - 1}}}" if digits else "")
+            + rf"{re.escape(zone)}\n)*"
+        ),
+        19 + digits,
+    )
+    for digits in (0, 4, 7)
+    for zone in ("Z", "+00:00")
+}
 _ABSENT: Final = type(None)
 #: Start of the year 1 in microseconds: Python has no earlier time.
 _YEAR_ONE: Final = -62_135_596_800_000_000
@@ -70,10 +80,15 @@ class ParsedBody:
 
 def parse(body: bytes, *, lines: bool) -> ParsedBody:
     """Parse JSON lines, or one JSON object or array."""
+    return parse_plain(body, lines=lines) or _parse_one_by_one(objects(body, lines=lines))
+
+
+def parse_plain(body: bytes, *, lines: bool) -> ParsedBody | None:
+    """Parse a body without malformed records in one call, which is much faster; None for any other."""
     try:
         found = _LINES.decode_lines(body) if lines else _WHOLE.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _parse_one_by_one(objects(body, lines=lines))
+        return None
     records = found if isinstance(found, list) else [found]
     return ParsedBody(records, range(len(records)), len(records))
 
@@ -206,8 +221,8 @@ def _rows_since_head(frame: pl.DataFrame, message: IntArray) -> pl.Series:
 def _fast_path(records: Sequence[Any], message: IntArray, arrivals: IntArray) -> pl.DataFrame | None:
     """Return plain records as typed columns; None if any of them is not plain.
 
-    Plain: user and query are non-empty texts without NUL and not very long; times have `_TIME_FORMAT` or are
-    missing; ranks are integers. The slow path yields the same.
+    Plain: user and query are non-empty texts without NUL and not very long; times are missing or of one of
+    the forms of `_TIMES`; ranks are integers. The slow path yields the same.
     """
     users, queries = [one.user for one in records], [one.query for one in records]
     if not (_all_texts(users) and _all_texts(queries)):
@@ -257,7 +272,7 @@ def _optional(values: list[Any]) -> list[str | None] | None:
 
 
 def _parsed_times(texts: list[Any], arrivals: IntArray) -> pl.Series | None:
-    """Return times, with the arrival where one is missing; None if some are not in `_TIME_FORMAT`."""
+    """Return times, with the arrival where one is missing; None if some have no form of `_TIMES`."""
     arrived = np.broadcast_to(arrivals, len(texts))
     kinds = set(map(type, texts))
     if kinds == {_ABSENT}:
@@ -265,16 +280,24 @@ def _parsed_times(texts: list[Any], arrivals: IntArray) -> pl.Series | None:
     if not kinds <= {str, _ABSENT}:
         return None
     given = [text for text in texts if text is not None]
-    if not _TIMES.fullmatch("\n".join(given) + "\n"):
+    length = len(given[0])
+    pattern, digits = _TIMES.get(length, _TIMES[20])
+    joined = "\n".join(given) + "\n"
+    if len(joined) != (length + 1) * len(given) or not pattern.fullmatch(joined):
         return None
-    read = pl.Series("time", texts, pl.String).str.to_datetime(_TIME_FORMAT, time_unit="us", strict=False)
-    if read.null_count() != len(texts) - len(given):
+    try:
+        texts_alone = np.ndarray(len(given), f"S{digits}", joined.encode(), strides=(length + 1,))
+        read = texts_alone.astype("M8[us]").view(np.int64)
+    except ValueError:  # such as 30 February
         return None
-    filled = read.to_physical().fill_null(0).to_numpy()
-    missing = np.array([text is None for text in texts]) if len(given) < len(texts) else False
-    if filled.min() < _YEAR_ONE:
+    if read.min() < _YEAR_ONE:
         return None
-    return pl.Series("time", np.where(missing, arrived, filled)).cast(times.TIME)
+    if len(given) < len(texts):
+        present = np.array([text is not None for text in texts])
+        filled = np.array(arrived)
+        filled[present] = read
+        read = filled
+    return pl.Series("time", read).cast(times.TIME)
 
 
 def _has_nul(*columns: Sequence[str | None]) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from querycloak._version import __version__
 from querycloak.engines.pipeline import Stage
 from querycloak.service.monitor import linkage
 from querycloak.service.monitor.certificates import Certificates, Facts, LineDigest
@@ -249,3 +250,37 @@ def age(at: pl.Series, now: float) -> dict[str, Any]:
     oldest, median = np.quantile(at.to_numpy(), (0.0, 0.5)).tolist()
     ages = [max(0.0, round(now - moment / 1e6, 1)) for moment in (oldest, median)]
     return {"unit": "seconds", "oldest": ages[0], "median": ages[1]}
+
+
+def overview(state: ServiceState, monitor: Monitor) -> dict[str, Any]:
+    """Return the content of the page, no user and no query; nothing waits for the worker."""
+    buffers = monitor.buffers
+    return {
+        "version": __version__,
+        "started": state.started,
+        "now": time.time(),
+        "ready": state.running,
+        "trouble": state.health.text,
+        "reproducible": state.reproducible,
+        "source": state.source,
+        "sink": state.sink,
+        "methods": [_method(stage) for stage in state.methods],
+        "counts": state.status(),
+        "dropped": buffers.dropped,
+        "samples": monitor.samples(),
+        "delay": monitor.window.delay(),
+        "age": buffers.age,
+        "buffers": buffers.by_category,
+        "linkage": monitor.linkage,
+        "certificates": monitor.certificates.newest(),
+    }
+
+
+def _method(stage: Stage) -> dict[str, Any]:
+    promise = stage.promise()
+    return {
+        "name": stage.method,
+        "settings": stage.settings.as_dict(),
+        "promise": promise.statement,
+        "does_not_protect_against": list(promise.does_not_protect_against),
+    }

@@ -20,8 +20,7 @@ from querycloak.errors import Gone
 from querycloak.guarantee import Finding
 from querycloak.log import IntArray
 from querycloak.service.sinks.released_log import ReleasedLog
-from querycloak.service.stream.observer import StreamObserver
-from querycloak.service.stream.stream import Output, Stream
+from querycloak.service.stream.stream import Output, Stream, StreamObserver
 
 #: Check that is the monitor's own: the log has the lines that the stream released.
 AS_IT_LEFT: Final = "the released lines are those that left, each once and in order"

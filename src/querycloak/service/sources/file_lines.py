@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from itertools import accumulate
+from collections.abc import Mapping
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Final
 
@@ -14,12 +14,10 @@ from querycloak.errors import DataError, QueryCloakError
 from querycloak.formats import LineFormat, ReadOptions, detect
 from querycloak.formats.source import BYTE_ORDER_MARK, Block
 from querycloak.formats.validation import validate
-from querycloak.service.ingest.parse import FIELDS, ParsedBody, Record, Value, parse, to_columns
+from querycloak.service.ingest.parse import FIELDS, ParsedBody, Record, parse
 from querycloak.service.sources.file_tail import GRACE, LONGEST, PIECE, Chunk, FilePosition, FileTail
 from querycloak.service.sources.source import PAUSE, Source, Submit
 
-#: Everything that can go wrong; a fault inside polars is no `Exception`.
-FAULTS: Final = (Exception, pl.exceptions.PanicException)
 _OPTIONS: Final = ReadOptions(required=("user", "query"))
 _NO_HEADER: Final = "the first line of the file to follow does not name the columns of a log"
 
@@ -55,14 +53,6 @@ class LineReader:
         starts = accumulate((len(line) + 1 for line in every), initial=0)
         return [start for start, line in zip(starts, every, strict=False) if not self._json or line.strip()]
 
-    def can_read(self, lines: bytes) -> bool:
-        """Whether lines can be read and typed, valid or not."""
-        try:
-            to_columns([self.read(lines)], 0)
-        except FAULTS:
-            return False
-        return True
-
 
 def _format(first: bytes) -> LineFormat:
     found = detect(first + b"\n")
@@ -85,25 +75,12 @@ def before_last_search(parsed: ParsedBody, begins: list[int], size: int) -> tupl
     records = parsed.records
     if not records or records[-1].time in (None, "") or len(begins) != parsed.size:
         return parsed, size
-    first = len(records) - 1
-    while first and _search(records[first - 1]) == _search(records[-1]):
-        first -= 1
+    searches = ((record.user, record.query, record.time) for record in reversed(records))
+    first = len(records) - 1 - sum(1 for _ in takewhile(next(searches).__eq__, searches))
     row = parsed.rows[first]
     bad = {reason: rows[rows < row] for reason, rows in parsed.bad.items()}
     kept = {reason: rows for reason, rows in bad.items() if rows.size}
     return ParsedBody(records[:first], parsed.rows[:first], row, kept), begins[row]
-
-
-def _search(record: Record) -> tuple[Value, Value, Value]:
-    return record.user, record.query, record.time
-
-
-def sieve(lines: list[bytes], can_read: Callable[[bytes], bool]) -> list[bytes]:
-    """Leave out lines that no reader was prepared for, found by halving."""
-    if can_read(b"".join(lines)):
-        return lines
-    half = len(lines) // 2
-    return [line for some in (lines[:half], lines[half:]) for line in sieve(some, can_read)] if half else []
 
 
 class FileTailSource(Source):
@@ -141,7 +118,8 @@ class FileTailSource(Source):
             except QueryCloakError as error:
                 moved = False
                 self._report(error.message)
-            except FAULTS as error:  # its text can hold data, its type cannot
+            # A panic of polars is no `Exception`. The text of an error can hold data, its type cannot.
+            except (Exception, pl.exceptions.PanicException) as error:
                 moved = False
                 self._report(f"the file to follow could not be read ({type(error).__name__})")
             if not moved:
@@ -168,22 +146,11 @@ class FileTailSource(Source):
     def _take(self, form: LineReader, chunk: Chunk) -> bool:
         begin = form.begin if chunk.place.offset == 0 else 0
         lines = chunk.data[begin:]
-        try:
-            whole = form.read(lines)
-            parsed, size = before_last_search(whole, form.begins(lines), len(lines))
-            if size or not lines:
-                return self._submit_lines(parsed, chunk.place.later(begin + size))
-            return self._one_search(whole, chunk)
-        except QueryCloakError:
-            raise
-        except FAULTS:
-            every = [line + b"\n" for line in lines.split(b"\n")[:-1]]
-            good = sieve(every, form.can_read)
-            if len(good) == len(every):  # then it is not their fault
-                raise
-            done = self._submit_lines(form.read(b"".join(good)), chunk.end)
-            self.skipped["unreadable"] += len(every) - len(good)
-            return done
+        whole = form.read(lines)
+        parsed, size = before_last_search(whole, form.begins(lines), len(lines))
+        if size or not lines:
+            return self._submit_lines(parsed, chunk.place.later(begin + size))
+        return self._one_search(whole, chunk)
 
     def _one_search(self, parsed: ParsedBody, chunk: Chunk) -> bool:
         """Wait for the end of a search, unless it is very long or nothing more comes."""

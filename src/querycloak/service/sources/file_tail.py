@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from querycloak.errors import DataError
 
@@ -86,53 +87,39 @@ def _find(path: Path, place: FilePosition) -> Path | None:
     return copy
 
 
-def _successor(path: Path, place: FilePosition) -> Path | None:
-    """Return the file after that of a position: a rotated one if there is any, else the newest."""
-    beside = (_sibling(other, path) for other in path.parent.glob(f"{path.name}?*"))
-    known = [one for one in beside if one is not None]
-    own = next((one.order for one in known if one.inode == place.inode), _LAST)
-    later = [one for one in known if one.inode != place.inode and one.age > (place.written, own)]
-    if later and place.written:
-        return min(later, key=lambda one: one.age).path
-    return path if _inode(path) not in (None, place.inode) else None
-
-
 #: Decides where times are too coarse to: files that are counted (the newest is 1), then dated ones.
 _Order = tuple[int, int, str]
 _LAST: Final[_Order] = (2, 0, "")
 
 
-@dataclass(frozen=True)
-class _Sibling:
-    """A rotated file beside the one that is followed."""
+class _Rotated(NamedTuple):
+    """A rotated file beside the one that is followed; its age is when it was written, then its order."""
 
-    path: Path
+    age: tuple[int, _Order]
     inode: int
-    written: int
-    order: _Order
-
-    @property
-    def age(self) -> tuple[int, _Order]:
-        return self.written, self.order
+    path: Path
 
 
-def _sibling(path: Path, newest: Path) -> _Sibling | None:
-    named = _ROTATED.fullmatch(path.name.removeprefix(newest.name))
-    if named is None:
-        return None
-    try:
-        state = path.stat()
-    except OSError:
-        return None
-    order = (0, -int(named["count"]), "") if named["count"] else (1, 0, path.name)
-    return _Sibling(path, state.st_ino, state.st_mtime_ns, order)
+def _rotated(newest: Path) -> Iterator[_Rotated]:
+    for path in newest.parent.glob(f"{newest.name}?*"):
+        named = _ROTATED.fullmatch(path.name.removeprefix(newest.name))
+        with contextlib.suppress(OSError):
+            if named is not None:
+                state = path.stat()
+                order = (0, -int(named["count"]), "") if named["count"] else (1, 0, path.name)
+                yield _Rotated((state.st_mtime_ns, order), state.st_ino, path)
 
 
-def _inode(path: Path) -> int | None:
-    try:
-        return path.stat().st_ino
-    except FileNotFoundError:
-        return None
+def _successor(path: Path, place: FilePosition) -> Path | None:
+    """Return the file after that of a position: a rotated one if there is any, else the newest."""
+    known = list(_rotated(path))
+    own = next((one.age[1] for one in known if one.inode == place.inode), _LAST)
+    later = [one for one in known if one.inode != place.inode and one.age > (place.written, own)]
+    if later and place.written:
+        return min(later).path
+    with contextlib.suppress(FileNotFoundError):
+        return path if path.stat().st_ino != place.inode else None
+    return None
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from querycloak.service.entries import Entry
 from querycloak.service.ingest.pseudonyms import ErasedPseudonyms
 from querycloak.service.stream.classify import QueryClassifier
 from querycloak.service.stream.click_join import ClickJoiner
-from querycloak.service.stream.observer import StreamObserver
 
 #: Why the service itself drops records, beside the reasons of its methods.
 EXPIRED: Final = "waited longer than the retention time"
@@ -53,6 +52,28 @@ class Output:
         buffer = io.BytesIO()
         self.frame.write_ndjson(buffer)
         return buffer.getvalue()
+
+
+class StreamObserver:
+    """Callbacks in the worker's thread and in the order of the stream; each does nothing by default."""
+
+    def on_records(self, stream: Stream, rows: pl.DataFrame) -> None:
+        """Records with their `row` and `_head` are about to be pushed."""
+
+    def on_release(self, output: Output) -> None:
+        """The pipeline has released records; sinks do not have them yet."""
+
+    def on_delivery(self, output: Output) -> None:
+        """All sinks have the released records."""
+
+    def on_erasure(self, stream: Stream, label: str) -> None:
+        """A user has been erased."""
+
+    def on_epoch(self, stream: Stream) -> None:
+        """A new epoch has started."""
+
+    def on_setting(self, stream: Stream) -> None:
+        """A setting has changed."""
 
 
 class Stream:

@@ -1,4 +1,4 @@
-"""The ASGI application of a running service: routes, health, and the files of the web page."""
+"""The ASGI application of a running service: routes, and the files of the web page."""
 
 from __future__ import annotations
 
@@ -7,35 +7,18 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from starlette.types import ASGIApp
 
 from querycloak._version import __version__
-from querycloak.errors import NotFound, Unavailable
+from querycloak.errors import NotFound
 from querycloak.service.monitor.metrics import Metrics
 from querycloak.service.service import Service
-from querycloak.service.web import (
-    errors,
-    routes_admin,
-    routes_ingest,
-    routes_monitor,
-    routes_read,
-    schemas,
-)
+from querycloak.service.web import errors, routes
 from querycloak.service.web.auth import Tokens
-from querycloak.service.web.bodies import BodyBudget
-from querycloak.service.web.long_poll import ReleaseWaiter
+from querycloak.service.web.bodies import BodyBudget, RateLimiter
 from querycloak.service.web.middleware import Middleware
-from querycloak.service.web.rate_limit import RateLimiter
 
-health = APIRouter()
-ROUTERS: Final = (
-    routes_ingest.router,
-    routes_read.router,
-    routes_admin.router,
-    routes_monitor.router,
-    health,
-)
 _TYPES: Final = {
     ".css": "text/css",
     ".html": "text/html",
@@ -66,34 +49,14 @@ def make_app(service: Service, tokens: Tokens) -> Application:
     )
     app.state.service, app.state.tokens = service, tokens
     app.state.metrics = Metrics(service.state, service.monitor)
-    app.state.release_waiter = ReleaseWaiter(lambda: service.released.last)
+    app.state.release_waiter = routes.ReleaseWaiter(lambda: service.released.last)
     service.observers.append(app.state.release_waiter)
     app.state.rate_limiter = RateLimiter(service.settings.rate)
     app.state.body_budget = BodyBudget()
     errors.install(app)
-    for router in ROUTERS:
-        app.include_router(router)
+    app.include_router(routes.router)
     _serve_page(app)
     return app
-
-
-@health.get("/healthz", responses=schemas.DOWN)
-async def healthy(request: Request) -> schemas.HealthOk:
-    """Whether the service works at all."""
-    service: Service = request.app.state.service
-    if service.state().health.failed:
-        raise Unavailable("the service has failed; its log has the reason")
-    return schemas.HealthOk(status="ok")
-
-
-@health.get("/readyz", responses=schemas.DOWN)
-async def ready(request: Request) -> schemas.HealthOk:
-    """Whether the service accepts and delivers records now."""
-    service: Service = request.app.state.service
-    codes = service.state().health.codes  # needs no token, so no texts: they can name files and hosts
-    if codes:
-        raise Unavailable(f"not ready: {', '.join(codes)}", hint="`GET /v1/overview` has the details")
-    return schemas.HealthOk(status="ok")
 
 
 @dataclass(frozen=True)

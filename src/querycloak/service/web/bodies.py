@@ -1,17 +1,20 @@
-"""Request bodies within limits of size and time: gzip, content types, small JSON objects."""
+"""Request bodies within limits of size, time and rate: gzip, content types, small JSON objects."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from math import ceil
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from querycloak.errors import Busy, DataError, Malformed, TooLarge, TooSlow, UnsupportedMediaType
+from querycloak.rate_limit import TokenBucket
 
 #: The largest body that names a user or a label.
 SMALL: Final = 64 << 10
@@ -53,6 +56,30 @@ class BodyBudget:
             yield await read_body(request, most, seconds, take)
         finally:
             self.taken -= taken
+
+
+class RateLimiter:
+    """One token bucket per token holder; the rate is in records per second, 0 for no limit."""
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._clock = rate, clock
+        self._buckets: dict[str, TokenBucket] = {}
+
+    def set_rate(self, rate: float) -> None:
+        """Change the rate; all buckets start full."""
+        if rate != self._rate:
+            self._rate, self._buckets = rate, {}
+
+    def take(self, name: str, records: int) -> None:
+        """Take records out of a holder's bucket. Raise Busy with the time to wait if it has too few."""
+        if not self._rate:
+            return
+        bucket = self._buckets.get(name)
+        if bucket is None:
+            bucket = self._buckets[name] = TokenBucket(self._rate, burst=self._rate)
+        wait = bucket.take(self._clock(), records)
+        if wait:
+            raise Busy("this token sends more records than its rate allows", retry_after=ceil(wait))
 
 
 async def off_loop(body: bytes, work: Callable[[], T]) -> T:

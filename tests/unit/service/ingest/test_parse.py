@@ -24,6 +24,9 @@ TIMES = [
     "",
     "0000-01-01T00:00:00Z",
     "0001-01-01T00:00:00Z",
+    "2026-01-02T03:04:05.000Z",
+    "2026-02-30T03:04:05.000Z",
+    "2026-01-02T03:04:05Z\n2026-01-02T03:04:05Z",
 ]
 TEXTS = st.sampled_from(["a", "b", "", "é", "x\0y", "q" * 300, "x\ud800", "\U0001f600"])
 NUMBERS = st.one_of(
@@ -85,6 +88,16 @@ def test_plain_records_take_the_fast_path(requests):
     records = [record for request in parsed for record in request.records]
     part = np.repeat(np.arange(len(parsed)), [len(one.records) for one in parsed])
     assert parsing._fast_path(records, part, np.array(NOW)) is not None
+    same(to_columns(parsed, NOW), parsing._slow_path(records, parsed, NOW))
+
+
+@pytest.mark.parametrize("zone", ["Z", "+00:00"])
+@pytest.mark.parametrize("fraction", ["", ".120", ".123456"])
+def test_times_of_one_form_take_the_fast_path(fraction, zone):
+    when = [f"2026-01-02T03:04:0{second}{fraction}{zone}" for second in (5, 6)]
+    parsed = bodies([[{"user": "u", "query": "q", "time": text} for text in (when[0], None, *when, when[1])]])
+    records = parsed[0].records
+    assert parsing._fast_path(records, np.zeros(5, int), np.array(NOW)) is not None
     same(to_columns(parsed, NOW), parsing._slow_path(records, parsed, NOW))
 
 

@@ -7,6 +7,7 @@ import tempfile
 import time
 from concurrent.futures import Future
 
+import polars as pl
 import pytest
 
 pytestmark = pytest.mark.service
@@ -210,23 +211,16 @@ def row(user, query="q", rank=1, at="2026-01-01T00:00:00Z"):
     )
 
 
-def test_a_line_that_nothing_is_prepared_for_is_counted_and_the_others_are_read(tmp_path, monkeypatch):
-    right = to_columns
+def test_a_line_that_nothing_is_prepared_for_stops_the_source_with_a_message(tmp_path, monkeypatch):
+    def panic(body, *, lines):
+        raise pl.exceptions.PanicException("alice-secret")
 
-    def odd(requests, now):
-        if any(record.user == "odd" for request in requests for record in request.records):
-            raise ValueError("odd")
-        return right(requests, now)
-
-    monkeypatch.setattr(lines, "to_columns", odd)
-    monkeypatch.setitem(globals(), "to_columns", odd)
+    monkeypatch.setattr(lines, "parse", panic)
     path = tmp_path / "log"
-    names = ["a", "b", "odd", "c", "d", "odd", "e"]
-    path.write_bytes(b"".join(map(row, names)))
-    door, feeder = fed(path, lambda door, feeder: len(door.records) == 5)
-    assert [record[0] for record in door.records] == ["a", "b", "c", "d", "e"]
-    assert feeder.skipped.total() == 2
-    assert door.read["tail offset"] == path.stat().st_size
+    path.write_bytes(row("a"))
+    door, feeder = fed(path, lambda door, feeder: feeder.health())
+    assert feeder.health() == "the file to follow could not be read (PanicException)"
+    assert not door.records
 
 
 def test_a_year_that_is_none_costs_no_other_line(tmp_path):

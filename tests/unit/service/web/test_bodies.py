@@ -1,18 +1,19 @@
-"""Request bodies: limits of size and time, gzip, content types."""
+"""Request bodies: limits of size, time and rate, gzip, content types."""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from starlette.requests import Request
 
-from querycloak.errors import DataError, Malformed, TooLarge, TooSlow, UnsupportedMediaType
+from querycloak.errors import Busy, DataError, Malformed, TooLarge, TooSlow, UnsupportedMediaType
 from querycloak.service.web import bodies
-from querycloak.service.web.bodies import GzipReader
+from querycloak.service.web.bodies import GzipReader, RateLimiter
 
 
 def request(*chunks: bytes, pause: float = 0, leave: bool = False, **headers: str) -> Request:
@@ -98,3 +99,42 @@ def test_types_and_encodings() -> None:
         bodies.is_lines(request(content_type="text/html"))
     with pytest.raises(UnsupportedMediaType):
         read(request(content_encoding="deflate"))
+
+
+def test_a_second_worth_may_come_at_once_and_then_the_rate_holds() -> None:
+    now = 0.0
+    limiter = RateLimiter(10, clock=lambda: now)
+    limiter.take("a", 10)
+    with pytest.raises(Busy) as caught:
+        limiter.take("a", 5)
+    assert caught.value.retry_after == 1
+    limiter.take("b", 10)  # each token has its own
+    now = 0.5
+    limiter.take("a", 5)
+    with pytest.raises(Busy):
+        limiter.take("a", 1)
+
+
+def test_over_a_long_time_nobody_sends_more_than_the_rate() -> None:
+    now, sent = 0.0, 0
+    limiter = RateLimiter(10, clock=lambda: now)
+    while now < 100:
+        for size in (3, 25):
+            with suppress(Busy):
+                limiter.take("a", size)
+                sent += size
+        now += 0.25
+    assert 900 <= sent <= 10 * 100 + 10 + 25
+
+
+def test_without_a_rate_everything_passes() -> None:
+    RateLimiter(0).take("a", 10**9)
+
+
+def test_a_new_rate_applies_at_once() -> None:
+    limiter = RateLimiter(10, clock=lambda: 0.0)
+    limiter.take("a", 10)
+    limiter.set_rate(20)
+    limiter.take("a", 20)
+    with pytest.raises(Busy):
+        limiter.take("a", 1)
