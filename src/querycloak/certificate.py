@@ -61,6 +61,11 @@ def build(
     `own_noise` says that a method drew from the operating system, so that no secret gives the release again.
     """
     findings = [Finding(c["check"], c["verdict"]) for part in methods for c in part["checks"]] + lineage
+    randomness = {
+        "secret": secret.origin,
+        "reproducible": secret.origin != "operating system" and not own_noise,
+        "publishable": secret.publishable,
+    }
     return {
         "schema": SCHEMA,
         "tool": {"name": "querycloak", "version": __version__},
@@ -68,19 +73,10 @@ def build(
         "methods": methods,
         "lineage": [finding.as_dict() for finding in lineage],
         "audit": verdict_of(findings),
-        "randomness": _randomness(secret, own_noise),
+        "randomness": randomness | ({"noise": "operating system"} if own_noise else {}),
         "ledger": ledger,
         "findings": [],
     }
-
-
-def _randomness(secret: Secret, own_noise: bool) -> dict[str, Any]:
-    said = {
-        "secret": secret.origin,
-        "reproducible": secret.origin != "operating system" and not own_noise,
-        "publishable": secret.publishable,
-    }
-    return said | ({"noise": "operating system"} if own_noise else {})
 
 
 def to_bytes(certificate: Certificate) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from querycloak.measures.distributions import jensen_shannon, largest_tree_emd, tree_emd
+from querycloak.measures.counts import jensen_shannon, largest_tree_emd, tree_emd
 from querycloak.measures.partitions import FloatArray, distances_of, loss_between, ward
 from querycloak.measures.profiles import summary
 

@@ -9,7 +9,6 @@ import pytest
 
 MODULES = (
     "querycloak",
-    "querycloak.measures.distributions",
     "querycloak.measures.counts",
     "querycloak.measures.delay",
     "querycloak.measures.histories",

@@ -16,8 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from querycloak.attacks.case import Case
-from querycloak.attacks.searches import Searches, in_time
-from querycloak.attacks.wording import in_terms
+from querycloak.attacks.searches import Searches, in_terms, in_time
 from querycloak.errors import NotApplicable, QueryCloakError
 from querycloak.knowledge import Knowledge
 from querycloak.log import CANONICAL
@@ -48,6 +47,8 @@ class Request(ABC):
 
     #: Under which the attack finds the frame in its view; empty if there is none.
     name: ClassVar[str]
+    #: What an attacker with this information knows, unless that depends on the settings.
+    grants: ClassVar[Knowledge]
 
     @property
     def original_columns(self) -> frozenset[str]:
@@ -59,9 +60,9 @@ class Request(ABC):
         """Columns of a trace that are read if it has them, beside the canonical ones."""
         return frozenset()
 
-    @abstractmethod
     def knowledge(self) -> Knowledge:
         """Return what an attacker with this information knows."""
+        return self.grants
 
     @abstractmethod
     def draw(self, case: Case) -> AuxiliaryData:
@@ -74,15 +75,12 @@ class TraceColumns(Request):
 
     columns: frozenset[str]
     name: ClassVar[str] = ""
+    grants: ClassVar = Knowledge.RELEASE
 
     @property
     def trace_columns(self) -> frozenset[str]:
         """The columns."""
         return self.columns
-
-    def knowledge(self) -> Knowledge:
-        """Return the knowledge of every attacker: the columns are part of the trace."""
-        return Knowledge.RELEASE
 
     def draw(self, case: Case) -> AuxiliaryData:
         """Return the columns that the trace has."""
@@ -99,10 +97,7 @@ class KnownVolumes(Request):
     """
 
     name: ClassVar[str] = "volumes"
-
-    def knowledge(self) -> Knowledge:
-        """Return VOLUMES."""
-        return Knowledge.VOLUMES
+    grants: ClassVar = Knowledge.VOLUMES
 
     def draw(self, case: Case) -> AuxiliaryData:
         """Count the records of each user in the original."""
@@ -119,10 +114,7 @@ class Frequencies(Request):
     """How often each query was asked in the original by all users, as `query` and `count`."""
 
     name: ClassVar[str] = "frequencies"
-
-    def knowledge(self) -> Knowledge:
-        """Return FREQUENCIES."""
-        return Knowledge.FREQUENCIES
+    grants: ClassVar = Knowledge.FREQUENCIES
 
     def draw(self, case: Case) -> AuxiliaryData:
         """Count the queries of the original."""
@@ -217,10 +209,7 @@ class Histories(Request):
     targets: int = 0
     seed: int = 0
     name: ClassVar[str] = "histories"
-
-    def knowledge(self) -> Knowledge:
-        """Return HISTORIES."""
-        return Knowledge.HISTORIES
+    grants: ClassVar = Knowledge.HISTORIES
 
     def draw(self, case: Case) -> AuxiliaryData:
         """Draw targets, and return their rows, ordered by target."""
@@ -245,10 +234,7 @@ class TrainingRelease(Request):
     users: int
     seed: int = 0
     name: ClassVar[str] = "training"
-
-    def knowledge(self) -> Knowledge:
-        """Return the knowledge of every attacker."""
-        return Knowledge.RELEASE
+    grants: ClassVar = Knowledge.RELEASE
 
     def draw(self, case: Case) -> AuxiliaryData:
         """Protect a synthetic log as the certificate has it."""
@@ -282,10 +268,7 @@ class Targets(Request):
     targets: int
     seed: int = 0
     name: ClassVar[str] = "targets"
-
-    def knowledge(self) -> Knowledge:
-        """Return the knowledge of every attacker."""
-        return Knowledge.RELEASE
+    grants: ClassVar = Knowledge.RELEASE
 
     def draw(self, case: Case) -> AuxiliaryData:
         """Draw traces with enough rows."""
@@ -304,10 +287,7 @@ class LabelledTraces(Targets):
     """The rows of all traces that are not under attack, with `fake`."""
 
     name: ClassVar[str] = "labelled"
-
-    def knowledge(self) -> Knowledge:
-        """Return OTHERS."""
-        return Knowledge.OTHERS
+    grants: ClassVar = Knowledge.OTHERS
 
     def draw(self, case: Case) -> AuxiliaryData:
         """Return the rows of the other traces."""
@@ -405,15 +385,12 @@ class EarlySearches(Request):
     history: int = 0
     seed: int = 0
     name: ClassVar[str] = "remembered"
+    grants: ClassVar = Knowledge.SEARCHES
 
     @property
     def original_columns(self) -> frozenset[str]:
         """All columns."""
         return frozenset(CANONICAL)
-
-    def knowledge(self) -> Knowledge:
-        """Return SEARCHES."""
-        return Knowledge.SEARCHES
 
     def draw(self, case: Case) -> AuxiliaryData:
         """Return the rows of the first searches of targets."""
@@ -442,10 +419,7 @@ class TrainingSearches(EarlySearches):
     """The first searches of some other users, whose records are known as well."""
 
     name: ClassVar[str] = "acquainted"
-
-    def knowledge(self) -> Knowledge:
-        """Return OTHERS."""
-        return Knowledge.OTHERS
+    grants: ClassVar = Knowledge.OTHERS
 
     def draw(self, case: Case) -> AuxiliaryData:
         """Return the rows of the first searches of training users."""
@@ -466,14 +440,14 @@ class TrainingRecords(TrainingSearches):
 
 @dataclass(frozen=True)
 class CandidateRecords(EarlySearches):
-    """The `released_row` of records that can be the targets', among records of unknown users."""
+    """The `released_row` of records that can be the targets', among records of unknown users.
+
+    It limits the work, and reveals nothing.
+    """
 
     candidates: int = 2000
     name: ClassVar[str] = "candidates"
-
-    def knowledge(self) -> Knowledge:
-        """Return the knowledge of every attacker: it limits the work, and reveals nothing."""
-        return Knowledge.RELEASE
+    grants: ClassVar = Knowledge.RELEASE
 
     def draw(self, case: Case) -> AuxiliaryData:
         """Return the candidates."""

@@ -129,23 +129,18 @@ def bound_holds(bound: float | None, low: float | None) -> bool | None:
 class Linkage:
     """The share that an attacker links: `success`, `low` and `high` are each the maximum over the attacks.
 
-    `attack` is the one with the largest `high`, and `unit` is its unit.
+    `attack` is the one with the largest `high`.
     """
 
+    attack: str
     success: float
     low: float
     high: float
-    attack: str
-    unit: Unit
 
     @property
     def share(self) -> Estimate:
         """The linked share with its interval."""
         return Estimate(self.success, self.low, self.high)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values under the names of `comparison.json`."""
-        return {name: getattr(self, name) for name in ("attack", "success", "low", "high")}
 
 
 def linkage(findings: Iterable[Finding], knows: Knowledge) -> Linkage | None:
@@ -158,9 +153,8 @@ def linkage(findings: Iterable[Finding], knows: Knowledge) -> Linkage | None:
         return None
     strongest = max(counted, key=lambda one: (one.high or 0.0, one.success or 0.0))
     return Linkage(
+        strongest.attack,
         max(one.success or 0.0 for one in counted),
         max(one.low or 0.0 for one in counted),
         strongest.high or 0.0,
-        strongest.attack,
-        strongest.unit,
     )

@@ -15,7 +15,7 @@ from querycloak.attacks.link_overlap import NONE, drawn, figures, identified
 from querycloak.attacks.link_repeat import Grouped, LinkRepeat, by_string, run_em, window
 from querycloak.attacks.link_window import reach_of
 from querycloak.attacks.release_order import Codes, ReleaseStream, read_stream
-from querycloak.attacks.wording import in_terms
+from querycloak.attacks.searches import in_terms
 from querycloak.dictionary import Dictionary
 from querycloak.errors import NotApplicable
 from querycloak.kernels.overlap import ROOM, pieces

@@ -11,7 +11,7 @@ import polars as pl
 from querycloak import settings as declared
 from querycloak.attacks.auxiliary import Histories, Request
 from querycloak.attacks.base import Attack, AttackerView, Identification
-from querycloak.attacks.wording import in_terms
+from querycloak.attacks.searches import in_terms
 from querycloak.dictionary import Dictionary
 from querycloak.errors import NotApplicable
 from querycloak.kernels.overlap import IntArray, Pairs, closest

@@ -15,7 +15,7 @@ from querycloak.attacks.link_background import CANDIDATES
 from querycloak.attacks.link_repeat import Grouped, LinkRepeat, by_string, cohorts, run_em, window
 from querycloak.attacks.link_window import reach_of
 from querycloak.attacks.release_order import IntArray, ReleaseStream, read_stream, replay
-from querycloak.attacks.wording import Words, words_of
+from querycloak.attacks.searches import Words, words_of
 from querycloak.log import NO_TIME
 from querycloak.protector import Labels
 from querycloak.settings import setting

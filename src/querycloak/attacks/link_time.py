@@ -28,7 +28,7 @@ from querycloak.attacks.release_order import (
     sessions,
     windows,
 )
-from querycloak.attacks.wording import words_of
+from querycloak.attacks.searches import words_of
 from querycloak.errors import NotApplicable
 from querycloak.log import NO_TIME
 from querycloak.settings import setting

@@ -6,7 +6,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, cast
 
 import numpy as np
@@ -46,7 +46,7 @@ def attack(
     certificate: Mapping[str, Any],
     original: pl.DataFrame,
     truth: pl.DataFrame,
-    names: Sequence[str] | None = None,
+    attacks: Sequence[str] | Sequence[Attack] | None = None,
     settings: Mapping[str, str] | None = None,
     progress: Progress | None = None,
     *,
@@ -54,45 +54,22 @@ def attack(
     rebuilt: Rebuilt | None = None,
     protect: Callable[[Log], Release] | None = None,
 ) -> Findings:
-    """Run the named attacks on a release, or all fast ones; return a finding for each.
+    """Run attacks on a release in order, or all fast ones; return a finding for each.
 
-    `settings` are named `NAME` or `ATTACK.NAME`; `seed` goes to every attack that draws. `rebuilt` receives,
-    for each attribution, the release with guessed users in place of labels.
+    `attacks` are names, with `settings` named `NAME` or `ATTACK.NAME` and a `seed` for every attack that
+    draws; or what `prepare` returned. `rebuilt` receives, for each attribution, the release with guessed
+    users in place of labels. No attack applies to a table of counts.
     """
-    attacks = prepare(names, settings or {}, seed)
-    return run_on(attacks, release, certificate, original, truth, progress, rebuilt=rebuilt, protect=protect)
-
-
-def run_on(
-    attacks: Sequence[Attack],
-    release: pl.DataFrame,
-    certificate: Mapping[str, Any],
-    original: pl.DataFrame,
-    truth: pl.DataFrame,
-    progress: Progress | None = None,
-    *,
-    rebuilt: Rebuilt | None = None,
-    protect: Callable[[Log], Release] | None = None,
-) -> Findings:
-    """Run prepared attacks on a release; no attack applies to a table of counts."""
+    ready = [one for one in attacks or () if isinstance(one, Attack)]
+    ready = ready or prepare(cast("Sequence[str] | None", attacks), settings or {}, seed)
     if certificate.get("release", {}).get("table"):
-        return Findings(_not_applicable(one, COUNTS_ONLY) for one in attacks)
-    return run(Case.of(release, certificate, original, truth, protect), attacks, progress, rebuilt)
-
-
-def run(
-    case: Case,
-    attacks: Sequence[Attack],
-    progress: Progress | None = None,
-    rebuilt: Rebuilt | None = None,
-) -> Findings:
-    """Run attacks on one case, in order. An attack can occur more than once, with other settings."""
-    findings = Findings()
-    for done, one in enumerate(attacks):
+        return Findings(_not_applicable(one, COUNTS_ONLY) for one in ready)
+    case, findings = Case.of(release, certificate, original, truth, protect), Findings()
+    for done, one in enumerate(ready):
         if progress:
-            progress(one.name, done, len(attacks))
+            progress(one.name, done, len(ready))
         findings.append(_try(one, case, rebuilt))
-    findings.untested = _untested(case.certificate, findings)
+    findings.untested = _untested(certificate, findings)
     return findings
 
 
@@ -116,8 +93,9 @@ def prepare(
     if len(set(chosen)) < len(chosen):
         raise UsageError("an attack is named twice", hint="name each attack once")
     kinds: dict[str, type[Attack]] = {name: ATTACKS.get(name) for name in chosen}
-    given = _seeds(kinds, seed) | dict(settings)
-    assigned = assign(given, {name: kind.Settings for name, kind in kinds.items()}, "attack")
+    drawing = [name for name, kind in kinds.items() if any(f.name == "seed" for f in fields(kind.Settings))]
+    seeds = {f"{name}.seed": str(seed) for name in drawing} if seed is not None else {}
+    assigned = assign(seeds | dict(settings), {name: kind.Settings for name, kind in kinds.items()}, "attack")
     return [kind(assigned[name]) for name, kind in kinds.items()]
 
 
@@ -127,16 +105,15 @@ def all_requests(attacks: Sequence[Attack]) -> list[Request]:
     return [request for one in forms for request in one.requests()]
 
 
-def _seeds(kinds: Mapping[str, type[Attack]], seed: int | None) -> dict[str, str]:
-    drawing = [name for name, kind in kinds.items() if any(f.name == "seed" for f in fields(kind.Settings))]
-    return {f"{name}.seed": str(seed) for name in drawing} if seed is not None else {}
-
-
 def _try(one: Attack, case: Case, rebuilt: Rebuilt | None) -> Finding:
     """Run one attack; the finding of one that does not apply has the reason instead of figures."""
     one = one.against(fakes=case.truth.fake is not None)
     try:
-        _check_columns(one, case.release)
+        if not case.release.height:
+            raise NotApplicable("the release is empty")
+        for name in sorted(one.columns):
+            if name not in case.release.columns or case.release[name].null_count() == case.release.height:
+                raise NotApplicable(f"the release has no {name}")
         return _run(one, case, rebuilt)
     except NotApplicable as reason:
         return _not_applicable(one, str(reason))
@@ -148,21 +125,10 @@ def _not_applicable(one: Attack, reason: str) -> Finding:
     return Finding(one.name, one.game, _UNITS.get(one.game, "record"), not_applicable=reason)
 
 
-def _check_columns(one: Attack, release: pl.DataFrame) -> None:
-    if not release.height:
-        raise NotApplicable("the release is empty")
-    for name in sorted(one.columns):
-        if name not in release.columns or release[name].null_count() == release.height:
-            raise NotApplicable(f"the release has no {name}")
-
-
 def _run(one: Attack, case: Case, rebuilt: Rebuilt | None) -> Finding:
     known = {request.name: request.draw(case) for request in one.requests() if request.name}
-    view = AttackerView(
-        case.release.clone(),
-        copy.deepcopy(dict(case.certificate)),
-        {name: part.frame for name, part in known.items()},
-    )
+    frames = {name: part.frame for name, part in known.items()}
+    view = AttackerView(case.release.clone(), copy.deepcopy(dict(case.certificate)), frames)
     if type(one) is Copy:  # the control alone, no subclass and no plug-in
         one.peek(case.truth.label)
     start = time.perf_counter()
@@ -170,17 +136,33 @@ def _run(one: Attack, case: Case, rebuilt: Rebuilt | None) -> Finding:
     seconds = time.perf_counter() - start
     if rebuilt and isinstance(guesses, Attribution):
         rebuilt(one.name, case.release.with_columns(user=guesses.guess.cast(pl.String)))
-    bound = bound_of(one, view, guesses)
+    bound, origin = _bound_of(one, view, guesses)
     score = _score(one, guesses, case, bound, list(known.values()))
-    return _finding(one, case, score, bound, seconds)
+    return Finding(
+        attack=one.name,
+        game=one.game,
+        unit=score.unit,
+        success=score.share.value,
+        low=score.share.low,
+        high=score.share.high,
+        bound=bound,
+        n=score.share.n,
+        seconds=round(seconds, 3),
+        median_user=score.median_user,
+        worst_decile_user=score.worst_decile_user,
+        details=score.details | origin,
+        knowledge=one.knowledge(),
+        labels=case.labels,
+        **score.privacy,
+    )
 
 
 def _score(
-    one: Attack, guesses: Any, case: Case, bound: Bound | None, known: Sequence[AuxiliaryData]
+    one: Attack, guesses: Any, case: Case, bound: float | None, known: Sequence[AuxiliaryData]
 ) -> scoring.Score:
     people = {name: user for part in known for name, user in part.people.items()}
     if isinstance(guesses, Attribution):
-        return scoring.attribution(guesses, case.truth, bound.value if bound else None)
+        return scoring.attribution(guesses, case.truth, bound)
     if isinstance(guesses, PairGuesses):
         return scoring.pairs(guesses, case.truth, cast(int, getattr(one.settings, "seed", 0)))
     if isinstance(guesses, Identification):
@@ -200,56 +182,24 @@ def _score(
     raise UsageError(f"the attack `{one.name}` gave no guesses that can be scored")
 
 
-def _finding(one: Attack, case: Case, score: scoring.Score, bound: Bound | None, seconds: float) -> Finding:
-    return Finding(
-        attack=one.name,
-        game=one.game,
-        unit=score.unit,
-        success=score.share.value,
-        low=score.share.low,
-        high=score.share.high,
-        bound=bound.value if bound else None,
-        n=score.share.n,
-        seconds=round(seconds, 3),
-        median_user=score.median_user,
-        worst_decile_user=score.worst_decile_user,
-        details=score.details | (bound.details() if bound else {}),
-        knowledge=one.knowledge(),
-        labels=case.labels,
-        **score.privacy,
-    )
+def _bound_of(attack: Attack, view: AttackerView, guesses: Any) -> tuple[float | None, dict[str, Any]]:
+    """Return the share that the success of an attack should not exceed, and its origin as details.
 
-
-@dataclass(frozen=True)
-class Bound:
-    """The share that the success of an attack should not exceed, and its origin."""
-
-    value: float
-    origin: str
-    claimed: bool = False
-
-    def details(self) -> dict[str, Any]:
-        """Return the origin of the bound; a bound that only a paper states is marked as claimed."""
-        claimed = {"claimed_bound": self.value} if self.claimed else {}
-        return {"bound_from": self.origin} | claimed
-
-
-def bound_of(attack: Attack, view: AttackerView, guesses: Any = None) -> Bound | None:
-    """Return the bound for an attack, from the traits of the release's methods.
-
-    A bound holds for attackers with no more knowledge than it names: an attacker who knows volumes or
-    histories can do better. Guesses of concepts carry their own ceilings.
+    It comes from the traits of the release's methods, and holds for attackers with no more knowledge than it
+    names. A bound that only a paper states is marked as claimed. Guesses of concepts have their own ceilings.
     """
     if isinstance(guesses, ConceptGuesses):
-        known = guesses.ceiling is not None and guesses.ceiling.size
+        if guesses.ceiling is None or not guesses.ceiling.size:
+            return None, {}
         name = next((name for name, own in view.stages if own and own.channel), "")
-        return Bound(float(np.mean(guesses.ceiling)), f"promised by {name}") if known else None  # type: ignore[arg-type]
+        return float(np.mean(guesses.ceiling)), {"bound_from": f"promised by {name}"}
     found = view.bound(Game(attack.game), attack.knowledge(), _known_terms(attack))
     if found is None:
-        return None
+        return None, {}
     name, bound = found
-    claimed = bool(bound.claimed_by)
-    return Bound(bound.value, f"claimed by {bound.claimed_by}" if claimed else f"promised by {name}", claimed)
+    if bound.claimed_by:
+        return bound.value, {"bound_from": f"claimed by {bound.claimed_by}", "claimed_bound": bound.value}
+    return bound.value, {"bound_from": f"promised by {name}"}
 
 
 def _known_terms(attack: Attack) -> float:

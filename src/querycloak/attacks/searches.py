@@ -1,13 +1,22 @@
-"""Rows of a log as searches: rows of the same person, query and time are one search with several clicks."""
+"""Rows of a log as searches, and the words of their queries.
+
+Rows of the same person, query and time are one search with several clicks.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from querycloak.dictionary import Dictionary
 from querycloak.log import IntArray
+from querycloak.text.normalise import stemmer, words
+
+#: Strings that are cut into words at a time, to bound memory.
+PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -54,3 +63,52 @@ class Searches:
 def in_time(rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows in time order; those without a time come last, in their order."""
     return rows.sort("time", nulls_last=True, maintain_order=True) if "time" in rows.columns else rows
+
+
+@dataclass(frozen=True)
+class Words:
+    """The different stems of each string: those of string s are `word[begins[s]:begins[s + 1]]`, sorted."""
+
+    begins: IntArray
+    word: npt.NDArray[np.int32]
+    different: int
+
+    def counts(self, string: npt.NDArray[np.int32]) -> IntArray:
+        """Count the records that hold each word."""
+        strings = self.begins.size - 1
+        records = np.bincount(string[string >= 0], minlength=strings)[:strings]
+        each = np.repeat(records, np.diff(self.begins))
+        return np.bincount(self.word, each, minlength=self.different).astype(np.int64)
+
+
+def words_of(strings: pl.Series) -> Words:
+    """Cut strings into lower-case stems, each counted once per string."""
+    stems = Dictionary()
+    lengths, codes = [np.zeros(1, np.int64)], [np.empty(0, np.int64)]
+    for start in range(0, len(strings), PIECE):
+        found = words(strings[start : start + PIECE])
+        sizes = found.list.len().fill_null(0).to_numpy().astype(np.int64)
+        tokens = found.filter(pl.Series(sizes > 0)).explode()
+        owner = np.repeat(np.arange(sizes.size), sizes)
+        once = np.unique(owner << 32 | stems.encode(_stemmed(tokens)))
+        lengths.append(np.bincount(once >> 32, minlength=sizes.size))
+        codes.append(once & 0xFFFFFFFF)
+    word = np.concatenate(codes).astype(np.int32)
+    return Words(np.cumsum(np.concatenate(lengths)), word, int(word.max(initial=-1)) + 1)
+
+
+def _stemmed(tokens: pl.Series) -> pl.Series:
+    different = tokens.unique()
+    stems = stemmer().stemWords(different.to_list())
+    table = pl.DataFrame({"token": different, "stem": pl.Series(stems, dtype=pl.String)})
+    named = pl.DataFrame({"token": tokens})
+    return named.join(table, on="token", how="left", maintain_order="left")["stem"]
+
+
+def in_terms(rows: pl.DataFrame, wanted: pl.Series | None = None) -> pl.DataFrame:
+    """Split the queries of `user, thing` into terms, all or those that are wanted."""
+    different = rows.select("thing").unique()
+    split = different.with_columns(term=words(pl.col("thing"))).explode("term").drop_nulls()
+    if wanted is not None:
+        split = split.join(pl.DataFrame({"term": wanted}), on="term", how="semi")
+    return rows.join(split, on="thing").select("user", thing=pl.col("term"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,18 @@ from querycloak.formatting import percent
 from querycloak.measures.base import ALL_USES
 
 _HINT: Final = "docs/how-to/gate-a-pipeline.md shows one"
+_TEXT, _FLAG, _SHARES = (str, "a text"), (bool, "true or false"), (dict, "a table of names and shares")
+#: The type of each field of a check, and the words for it.
+_TYPES: Final[dict[str, tuple[type[Any], str]]] = {
+    "candidate": _TEXT,
+    "attacker": _TEXT,
+    "max_linked": (object, ""),
+    "certain": _FLAG,
+    "bounds": _FLAG,
+    "promises": _FLAG,
+    "attacks": _SHARES,
+    "min_kept": _SHARES,
+}
 
 
 @dataclass(frozen=True)
@@ -129,41 +141,22 @@ class Gate:
 
 
 def _check(table: Any) -> Check:
-    known = [one.name for one in fields(Check)]
+    """Return a check; raise for unknown names and values of another type."""
     if not isinstance(table, dict):
         raise UsageError("a gate has `[[check]]` tables and nothing else", hint=_HINT)
     for name, value in table.items():
-        if name not in known:
-            raise UnknownName(f"a check has no `{name}`", hint=f"it may have {', '.join(known)}")
-        _check_type(name, value)
+        if name not in _TYPES:
+            raise UnknownName(f"a check has no `{name}`", hint=f"it may have {', '.join(_TYPES)}")
+        kind, meant = _TYPES[name]
+        if not isinstance(value, kind):
+            raise UsageError(f"`{name}` must be {meant}", hint=_HINT)
+        shares: dict[str, Any] = value if kind is dict else {name: value} if name == "max_linked" else {}
+        for part, share in shares.items():
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+                raise UsageError(f"`{part}` must be a share from 0 to 1", hint=_HINT)
     made = Check(**table)
     if made.attacker not in ATTACKERS:
         raise UnknownName(f"no attacker is called `{made.attacker}`", hint=f"they are {', '.join(ATTACKERS)}")
-    for name in made.min_kept:
-        if name not in ALL_USES:
-            raise UnknownName(
-                f"nothing that is kept is called `{name}`", hint=f"they are {', '.join(ALL_USES)}"
-            )
+    for name in (name for name in made.min_kept if name not in ALL_USES):
+        raise UnknownName(f"nothing that is kept is called `{name}`", hint=f"they are {', '.join(ALL_USES)}")
     return made
-
-
-def _check_type(name: str, value: Any) -> None:
-    """Raise UsageError unless a value has the type of its field."""
-    if name in ("candidate", "attacker"):
-        if not isinstance(value, str):
-            raise UsageError(f"`{name}` must be a text", hint=_HINT)
-    elif name in ("certain", "bounds", "promises"):
-        if not isinstance(value, bool):
-            raise UsageError(f"`{name}` must be true or false", hint=_HINT)
-    elif name == "max_linked":
-        _check_share(name, value)
-    elif not isinstance(value, dict):
-        raise UsageError(f"`{name}` must be a table of names and shares", hint=_HINT)
-    else:
-        for part, share in value.items():
-            _check_share(part, share)
-
-
-def _check_share(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise UsageError(f"`{name}` must be a share from 0 to 1", hint=_HINT)

@@ -1,4 +1,4 @@
-"""The plan of a comparison: candidates, attacks, measures and repeats, and the jobs that it consists of."""
+"""The plan of a comparison and the jobs that it consists of; ready-made plans are in `presets.toml`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import hashlib
 import inspect
 import json
 import re
+import tomllib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from querycloak._version import __version__
-from querycloak.compare.spec import AttackSpec, Candidate
+from querycloak.compare.spec import AttackSpec, Candidate, parse_attacks, parse_candidates, parse_measures
+from querycloak.errors import UnknownName, UsageError
 from querycloak.registry import ATTACKS, MEASURES, METHODS
 
 
@@ -25,7 +29,6 @@ class Job:
     attacks: tuple[AttackSpec, ...]
     measures: tuple[str, ...]
     seed: int
-    repeat: int = 0
 
     def key(self, log: str) -> str:
         """Return the name of the result's file; it depends on everything that can change a number.
@@ -68,7 +71,7 @@ class Plan:
     def jobs(self) -> list[Job]:
         """Return the jobs: each candidate once per repeat, the first repeat of all candidates first."""
         return [
-            Job(candidate, self.attacks, self.measures, self.seed + 1_000_003 * repeat, repeat)
+            Job(candidate, self.attacks, self.measures, self.seed + 1_000_003 * repeat)
             for repeat in range(self.repeats)
             for candidate in self.candidates
         ]
@@ -76,6 +79,75 @@ class Plan:
     def with_(self, **changes: Any) -> Plan:
         """Return a changed plan; a change that is None or empty is ignored."""
         return replace(self, **{name: value for name, value in changes.items() if value not in (None, ())})
+
+
+@cache
+def _content() -> dict[str, Any]:
+    return tomllib.loads(files("querycloak.compare").joinpath("presets.toml").read_text("utf-8"))
+
+
+def presets() -> dict[str, str]:
+    """Return the purpose of each preset by its name."""
+    return {name: table["about"] for name, table in _content()["preset"].items()}
+
+
+def default_attacks() -> tuple[str, ...]:
+    """Return the attacks of a comparison that names none."""
+    return tuple(_content()["default"]["attacks"])
+
+
+def first_candidates() -> tuple[str, ...]:
+    """Return the candidates with which `recommend` begins."""
+    return tuple(_content()["recommend"]["candidates"])
+
+
+def preset_plan(name: str | None) -> Plan:
+    """Return the plan of a preset, or one without candidates; raise UnknownName with the list of presets."""
+    if name is not None and name not in presets():
+        about = "".join(f"\n  {other}: {purpose}" for other, purpose in presets().items())
+        raise UnknownName(
+            f"no preset is called `{name}`", hint=f"the presets are {', '.join(presets())}{about}"
+        )
+    values = _content()["default"] | (_content()["preset"][name] if name else {})
+    return Plan(
+        tuple(parse_candidates(values.get("candidates", ()))),
+        parse_attacks(values["attacks"]),
+        parse_measures(MEASURES.names() if values["measures"] == "all" else values["measures"]),
+        preset=name,
+        **{part: values[part] for part in ("sample", "repeats", "seconds") if part in values},
+    )
+
+
+def make_plan(
+    methods: Sequence[str] = (),
+    preset: str | None = None,
+    attacks: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    sample: int | None = None,
+    repeats: int | None = None,
+    seconds: float | None = None,
+    seed: int | None = None,
+) -> Plan:
+    """Return the plan of a preset, of given methods, or of both together."""
+    if not methods and preset is None:
+        raise UsageError("nothing to compare was named", hint="name methods with -m, or `--preset quick`")
+    words = [] if preset is None else ["--preset", preset]
+    for flag, texts in (("-m", methods), ("-a", attacks), ("-u", measures)):
+        words += [word for text in texts for word in (flag, text)]
+    for flag, number in (("--sample", sample), ("--repeats", repeats), ("--seconds", seconds)):
+        words += [] if number is None else [flag, f"{number:g}"]
+    plan = preset_plan(preset)
+    known = {one.key() for one in plan.candidates}
+    return plan.with_(
+        candidates=(*plan.candidates, *(one for one in parse_candidates(methods) if one.key() not in known)),
+        attacks=parse_attacks(attacks),
+        measures=parse_measures(measures),
+        sample=sample,
+        repeats=repeats,
+        seconds=seconds,
+        seed=seed,
+        arguments=tuple(words),
+    )
 
 
 @cache

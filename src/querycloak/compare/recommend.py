@@ -5,24 +5,25 @@ from __future__ import annotations
 import shlex
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import polars as pl
 
 from querycloak import formats
 from querycloak.attacks.finding import LINKING
 from querycloak.compare.decide import ranked
-from querycloak.compare.plan import Plan
-from querycloak.compare.presets import default_attacks, first_candidates
+from querycloak.compare.plan import Plan, default_attacks, first_candidates
 from querycloak.compare.result import ATTACKERS, CandidateResult, Comparison
 from querycloak.compare.run import compare
 from querycloak.compare.sampling import draw_sample
 from querycloak.compare.spec import AttackSpec, Candidate, parse_attacks, parse_candidates, parse_measures
-from querycloak.engines.source import Progress, ReadOptions, silent
+from querycloak.engines.source import Progress, silent
 from querycloak.errors import UsageError
+from querycloak.formats import ReadOptions
 from querycloak.log import Log
 from querycloak.measures.base import ALL_USES, KEEP
 
@@ -108,7 +109,7 @@ class Proposal:
             "name": one.name,
             "settings": one.settings,
             "keeps": self.goal.value(one),
-            "linked": found and found.as_dict(),
+            "linked": found and asdict(found),
             "does_not_protect_against": one.not_protected,
         }
 
@@ -143,7 +144,8 @@ def recommend(
             names = {one.name for one in best}
             few = tuple(one for one in plan.candidates if one.name in names)
             again = samples.compare(samples.second, plan.with_(candidates=few, seed=seed + 7919), "confirm")
-        chosen = _confirmed(goal, best, again)
+        passed = {one.name for one in goal.best(again)} if again else set()
+        chosen = next((one for one in best if one.name in passed), None)
         return Proposal(goal, chosen, found, again, _command(log, chosen, plan) if chosen else None)
 
 
@@ -178,7 +180,7 @@ class _TwoSamples:
         drawn = {
             name: getattr(self.about, name) for name in ("of_people", "of_records", "skipped", "categories")
         }
-        return replace(found, log=replace(found.log, sampled=True, **drawn))
+        return msgspec.structs.replace(found, log=replace(found.log, sampled=True, **drawn))
 
 
 def _closer(found: Comparison, goal: Goal, plan: Plan) -> list[Candidate]:
@@ -220,14 +222,6 @@ def _between(low: float, high: float) -> float | None:
         whole = round(middle)
         return whole if low < whole < high else None
     return float(f"{middle:.3g}") if high / low > 1.1 else None
-
-
-def _confirmed(goal: Goal, best: list[CandidateResult], again: Comparison | None) -> CandidateResult | None:
-    """Return the first of the best that also reaches the goal on other users."""
-    if again is None:
-        return None
-    passed = {one.name for one in goal.best(again)}
-    return next((one for one in best if one.name in passed), None)
 
 
 def _command(log: str | Log, chosen: CandidateResult, plan: Plan) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, Final, Self
+
+import msgspec
 
 from querycloak.attacks.finding import Finding, Linkage, linkage
 from querycloak.compare.sampling import LogSample
@@ -16,7 +18,7 @@ from querycloak.errors import DataError
 from querycloak.formatting import percent, table
 from querycloak.intervals import Estimate, t_point
 from querycloak.knowledge import Knowledge
-from querycloak.measures.base import ALL_USES, KEEP, Use
+from querycloak.measures.base import ALL_USES, KEEP
 from querycloak.protector import Labels
 from querycloak.registry import labels_of, stages_of, traits_of
 
@@ -42,7 +44,8 @@ _LABELS: Final = {
     Labels.GROUP: "mixed",
     Labels.NONE: "none",
 }
-#: Fields of a finding in `comparison.json`: of every finding, and of one with figures.
+#: Fields of a candidate that failed, and of a finding without and with figures, in `comparison.json`.
+_FAILED: Final = ("name", "line", "methods", "settings", "along", "failed", "repeats")
 _ALWAYS: Final = ("attack", "game", "unit", "bound", "n", "success", "not_applicable")
 _MEASURED: Final = (
     *("attack", "game", "unit", "bound", "n", "success", "low", "high", "holds"),
@@ -62,24 +65,16 @@ def label_text(certificate: Mapping[str, Any]) -> str:
     return _LABELS[labels_of(certificate)]
 
 
-@dataclass(frozen=True)
-class MeasureResult:
+class MeasureResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """One number of a measure over all runs, or the reason why there is none."""
 
-    value: float | None = None
+    value: float | None
     low: float | None = None
     high: float | None = None
     not_applicable: str | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        if self.not_applicable is not None:
-            return {"value": None, "not_applicable": self.not_applicable}
-        return {"value": self.value, "low": self.low, "high": self.high}
 
-
-@dataclass(frozen=True)
-class PromiseResult:
+class PromiseResult(msgspec.Struct, frozen=True):
     """The promise of one method in words, the verdict of its audit, and what it does not cover."""
 
     method: str
@@ -89,26 +84,25 @@ class PromiseResult:
     does_not_protect_against: list[str]
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True):
     """Mean times of a run in seconds, and its peak memory in megabytes."""
 
-    protect_seconds: float
-    attack_seconds: float
-    measure_seconds: float
-    peak_mb: float
+    protect_seconds: float = 0.0
+    attack_seconds: float = 0.0
+    measure_seconds: float = 0.0
+    peak_mb: float = 0.0
 
 
-@dataclass(frozen=True)
-class VariedSetting:
+class VariedSetting(msgspec.Struct, frozen=True):
     """The setting in which the candidates of a series differ."""
 
     setting: str
     value: Any
 
 
-@dataclass(frozen=True)
-class CandidateResult:
+class CandidateResult(
+    msgspec.Struct, frozen=True, rename={"series": "line", "varied": "along", "linkage": "linked"}
+):
     """The results of one candidate; one that failed has only the fields up to `repeats`.
 
     `labels` is what a label of the release stands for, which decides which games apply. `findings` are those
@@ -122,12 +116,12 @@ class CandidateResult:
     varied: VariedSetting | None
     failed: str | None = None
     repeats: int = 1
-    promises: list[PromiseResult] = field(default_factory=list)
+    promises: list[PromiseResult] = []
     labels: str = ""
-    findings: dict[str, Finding] = field(default_factory=dict)
-    measures: dict[str, MeasureResult] = field(default_factory=dict)
-    cost: Cost = Cost(0.0, 0.0, 0.0, 0.0)
-    linkage: dict[str, Linkage | None] = field(default_factory=dict)
+    findings: dict[str, Finding] = {}
+    measures: dict[str, MeasureResult] = {}
+    cost: Cost = Cost()
+    linkage: dict[str, Linkage | None] = {}
 
     def linked(self, attacker: str) -> Linkage | None:
         """Return what an attacker of this kind links; None if no attack applies."""
@@ -138,21 +132,20 @@ class CandidateResult:
         """The reason why there is no linked share."""
         return NOTHING_TO_LINK.get(self.labels, "no attack of this kind applies")
 
-    def kept(self, use: str | Use) -> Estimate | None:
+    def kept(self, use: str) -> Estimate | None:
         """Return the share of a use that is kept; None where it was not measured."""
-        of = ALL_USES[use] if isinstance(use, str) else use
-        found = self.measures.get(of.measure, MeasureResult())
+        found = self.measures.get(ALL_USES[use].measure, MeasureResult(None))
         if found.value is None or found.low is None or found.high is None:
             return None
         ends = (found.value, found.low, found.high)
-        if of.reversed:
+        if ALL_USES[use].reversed:
             ends = (1 - found.value, 1 - found.high, 1 - found.low)
         return Estimate(*(min(1.0, max(0.0, end)) for end in ends))
 
-    def why_not_kept(self, use: str | Use) -> str:
+    def why_not_kept(self, use: str) -> str:
         """Return the reason why a use has no number."""
-        of = ALL_USES[use] if isinstance(use, str) else use
-        for name in (of.measure, of.measure.partition(".")[0]):
+        figure = ALL_USES[use].measure
+        for name in (figure, figure.partition(".")[0]):
             if name in self.measures and (reason := self.measures[name].not_applicable):
                 return reason
         return "this was not measured, or the release lacks what it is measured by"
@@ -170,68 +163,31 @@ class CandidateResult:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values under the names of `comparison.json`."""
-        found = {
-            "name": self.name,
-            "line": self.series,
-            "methods": self.methods,
-            "settings": self.settings,
-            "along": self.varied and asdict(self.varied),
-            "failed": self.failed,
-            "repeats": self.repeats,
-        }
+        found: dict[str, Any] = msgspec.to_builtins(self)
         if self.failed:
-            return found
-        return found | {
-            "promises": [asdict(one) for one in self.promises],
-            "labels": self.labels,
-            "findings": {label: _finding_as_dict(one) for label, one in self.findings.items()},
-            "measures": {name: one.as_dict() for name, one in self.measures.items()},
-            "cost": asdict(self.cost),
-            "linked": {attacker: one and one.as_dict() for attacker, one in self.linkage.items()},
-        }
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
-        """Return the result that `as_dict` made plain."""
-        values = dict(found)
-        series, varied, linked = values.pop("line"), values.pop("along"), values.pop("linked", {})
-        findings = {label: _finding_from_dict(one) for label, one in values.get("findings", {}).items()}
-        values |= {
-            "series": series,
-            "varied": varied and VariedSetting(**varied),
-            "promises": [PromiseResult(**one) for one in values.get("promises", ())],
-            "findings": findings,
-            "measures": {name: MeasureResult(**one) for name, one in values.get("measures", {}).items()},
-            "linkage": {
-                attacker: one and Linkage(**one, unit=findings[one["attack"]].unit)
-                for attacker, one in linked.items()
-            },
-        }
-        if "cost" in values:
-            values["cost"] = Cost(**values["cost"])
-        return cls(**values)
+            return {name: found[name] for name in _FAILED}
+        return found | {"findings": {label: _finding_as_dict(one) for label, one in self.findings.items()}}
 
 
-@dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True, kw_only=True, rename={"arguments": "asked"}):
     """The results of a comparison; `comparison.json` holds the same values.
 
     `attacks` and `measures` describe what was run, `methods` what each method does, `not_run` which methods
     were left out and why. `arguments` are the command-line arguments of the plan.
     """
 
-    log: LogSample
-    candidates: list[CandidateResult]
-    attacks: list[dict[str, Any]]
-    measures: list[dict[str, str]]
-    methods: dict[str, str]
-    not_run: list[dict[str, str]]
     version: str
+    preset: str | None = None
+    arguments: list[str] = []
     seed: int
     seeds: list[int]
     repeats: int
-    preset: str | None = None
-    arguments: list[str] = field(default_factory=list)
+    log: LogSample
+    attacks: list[dict[str, Any]]
+    measures: list[dict[str, str]]
+    methods: dict[str, str] = {}
+    candidates: list[CandidateResult]
+    not_run: list[dict[str, str]]
 
     @property
     def succeeded(self) -> list[CandidateResult]:
@@ -240,34 +196,13 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values under the names of `comparison.json`."""
-        return {
-            "format": FORMAT,
-            "version": self.version,
-            "preset": self.preset,
-            "asked": self.arguments,
-            "seed": self.seed,
-            "seeds": self.seeds,
-            "repeats": self.repeats,
-            "log": self.log.as_dict(),
-            "attacks": self.attacks,
-            "measures": self.measures,
-            "methods": self.methods,
-            "candidates": [one.as_dict() for one in self.candidates],
-            "not_run": self.not_run,
-        }
+        own = {"log": self.log.as_dict(), "candidates": [one.as_dict() for one in self.candidates]}
+        return {"format": FORMAT, **msgspec.to_builtins(self), **own}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Self:
         """Return the comparison that `as_dict` made plain."""
-        names = ("attacks", "measures", "not_run", "version", "seed", "repeats", "preset")
-        return cls(
-            log=LogSample(**found["log"]),
-            candidates=[CandidateResult.from_dict(one) for one in found["candidates"]],
-            methods=found.get("methods", {}),
-            seeds=found.get("seeds", [found["seed"]]),
-            arguments=found.get("asked", []),
-            **{name: found[name] for name in names},
-        )
+        return msgspec.convert({"seeds": [found["seed"]], **found}, cls)
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -281,7 +216,7 @@ class Comparison:
                     "this comparison was written in another format", hint=f"this version reads {FORMAT}"
                 )
             return cls.from_dict(found)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError):
             raise DataError(
                 f"`{path.name}` is no comparison", hint="`querycloak compare` writes comparison.json"
             ) from None
@@ -326,19 +261,16 @@ def combine_runs(about: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) ->
     findings = {
         label: _combine_findings([run["findings"][label] for run in runs]) for label in first["findings"]
     }
+    parts = ("protect", "attack", "measure")
+    protect, attack, measure = (fmean(run["seconds"][part] for run in runs) for part in parts)
     return CandidateResult(
         **about,
         repeats=len(runs),
-        promises=[PromiseResult(**one) for one in first["promises"]],
+        promises=msgspec.convert(first["promises"], list[PromiseResult]),
         labels=first["labels"],
         findings=findings,
         measures=_combine_measures([run["measures"] for run in runs]),
-        cost=Cost(
-            protect_seconds=fmean(run["seconds"]["protect"] for run in runs),
-            attack_seconds=fmean(run["seconds"]["attack"] for run in runs),
-            measure_seconds=fmean(run["seconds"]["measure"] for run in runs),
-            peak_mb=max(run["peak_mb"] for run in runs),
-        ),
+        cost=Cost(protect, attack, measure, max(run["peak_mb"] for run in runs)),
         linkage=_linkage(first["labels"], findings),
     )
 
@@ -389,10 +321,6 @@ def _finding_as_dict(one: Finding) -> dict[str, Any]:
     return {name: getattr(one, name) for name in (_ALWAYS if one.success is None else _MEASURED)}
 
 
-def _finding_from_dict(found: Mapping[str, Any]) -> Finding:
-    return Finding(**{name: value for name, value in found.items() if name != "holds"})
-
-
 def _mean(values: Iterable[float | None]) -> float | None:
     there = [value for value in values if value is not None]
     return fmean(there) if there else None
@@ -404,5 +332,6 @@ def _combine_measures(found: Sequence[Mapping[str, Any]]) -> dict[str, MeasureRe
     for name in dict.fromkeys(name for one in found for name in one):
         values = [one[name] for one in found if name in one]
         reason = next((value["not_applicable"] for value in values if isinstance(value, dict)), None)
-        measured[name] = MeasureResult(not_applicable=reason) if reason else MeasureResult(*interval(values))
+        without = MeasureResult(None, not_applicable=reason)
+        measured[name] = without if reason else MeasureResult(*interval(values))
     return measured

@@ -14,7 +14,7 @@ import polars as pl
 
 from querycloak import formats
 from querycloak.attacks.finding import Finding
-from querycloak.attacks.run import run_on
+from querycloak.attacks.run import attack
 from querycloak.compare.plan import Job
 from querycloak.compare.release_samples import draw_release_sample
 from querycloak.compare.result import label_text
@@ -52,7 +52,7 @@ def _run(job: Job, log: Path, folder: Path) -> dict[str, Any]:
     started = time.perf_counter()
     attacks = [one.attack(job.seed) for one in job.attacks]
     protect = protect_like(report.certificate)
-    found = run_on(attacks, released, report.certificate, attacked, known, protect=protect)
+    found = attack(released, report.certificate, attacked, known, attacks, protect=protect)
     findings = {one.label: _stored(finding) for one, finding in zip(job.attacks, found, strict=True)}
     spent["attack"] = time.perf_counter() - started
     started = time.perf_counter()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from querycloak.measures.counts import release_rate, retention, top_preserved
+from querycloak.measures.counts import jensen_shannon, release_rate, retention, top_preserved, tree_emd
 from querycloak.measures.delay import delay
-from querycloak.measures.distributions import jensen_shannon, tree_emd
 from querycloak.measures.histories import (
     information_loss_ratio,
     profile_exposure,

@@ -1,8 +1,9 @@
-"""Counts of two logs: records, frequent items, terms and their value, and divergences of the whole log."""
+"""Counts of two logs: records, frequent items, terms and their value, and how far distributions lie apart."""
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
@@ -10,11 +11,11 @@ import polars as pl
 
 from querycloak.errors import NotApplicable
 from querycloak.measures.base import Kind, LogPair, Measure, Unit, counted, words_of
-from querycloak.measures.distributions import jensen_shannon, largest_tree_emd, tree_emd
 from querycloak.text.normalise import words
 
 _VALUES = ("bid", "clicks", "impressions", "revenue")
 
+Marketing = Mapping[str, Mapping[str, float]]
 Histories = Mapping[Any, Sequence[str]] | Sequence[Sequence[str]]
 
 
@@ -51,7 +52,7 @@ def top_preserved_counts(before: Counter[Hashable], after: Counter[Hashable], n:
 
 
 def retention(
-    original: Histories, released: Histories, marketing: Mapping[str, Mapping[str, float]] | None = None
+    original: Histories, released: Histories, marketing: Marketing | None = None
 ) -> dict[str, float]:
     """Return in percent what is left of distinct terms, log size, users, and of the value to advertisers.
 
@@ -61,37 +62,37 @@ def retention(
     >>> retention({"u": ["red shoes"], "v": ["shoes"]}, {"u": ["shoes"], "v": ["shoes"]})
     {'distinct_terms': 50.0, 'log_size': 66.66666666666667, 'users': 100.0}
     """
-    return retention_of(_profile(original), _profile(released), marketing)
+    (before, users), (after, left) = (_profile(side) for side in (original, released))
+    return _retention(before, after, _percent(left, users), marketing)
 
 
-def _profile(histories: Histories) -> tuple[Counter[str], int]:
+def _profile(histories: Histories) -> tuple[Counter[Any], int]:
     """Return a log's terms with their counts, and the number of its users who have any."""
     lists = list(histories.values() if isinstance(histories, Mapping) else histories)
     queries = pl.Series([query for history in lists for query in history], dtype=pl.String)
     user = pl.Series([place for place, history in enumerate(lists) for _ in history], dtype=pl.Int64)
     split = words(queries)
-    counts: Counter[Any] = counted(split.explode().drop_nulls())
-    return counts, user.filter(split.list.len() > 0).n_unique()
+    return counted(split.explode().drop_nulls()), user.filter(split.list.len() > 0).n_unique()
 
 
-def retention_of(
-    before: tuple[Counter[str], int],
-    after: tuple[Counter[str], int],
-    marketing: Mapping[str, Mapping[str, float]] | None = None,
+def _retention(
+    before: Counter[Any],
+    after: Counter[Any],
+    users: float,
+    marketing: Marketing | None,
 ) -> dict[str, float]:
-    """Return `retention` from counts of terms and users."""
+    """Return `retention` from counts of terms and the share of users."""
     shares = {
-        "distinct_terms": _percent(len(after[0]), len(before[0])),
-        "log_size": _percent(after[0].total(), before[0].total()),
-        "users": _percent(after[1], before[1]),
+        "distinct_terms": _percent(len(after), len(before)),
+        "log_size": _percent(after.total(), before.total()),
+        "users": users,
     }
-    if marketing is not None:
-        for value in _VALUES:
-            shares[value] = _percent(_worth(after[0], marketing, value), _worth(before[0], marketing, value))
-    return shares
+    values = _VALUES if marketing is not None else ()
+    worth = {value: [_worth(side, marketing or {}, value) for side in (after, before)] for value in values}
+    return shares | {value: _percent(*sides) for value, sides in worth.items()}
 
 
-def _worth(counts: Counter[str], marketing: Mapping[str, Mapping[str, float]], value: str) -> float:
+def _worth(counts: Counter[str], marketing: Marketing, value: str) -> float:
     return sum(count * _value(marketing[term], value) for term, count in counts.items() if term in marketing)
 
 
@@ -103,6 +104,65 @@ def _value(row: Mapping[str, float], value: str) -> float:
 
 def _percent(part: float, whole: float) -> float:
     return 100.0 * part / whole if whole else float("nan")
+
+
+def _normalised(weights: Sequence[float]) -> list[float]:
+    if any(not weight >= 0 for weight in weights):  # NaN is not at least 0 either
+        raise ValueError("weights must be numbers of at least 0")
+    total = math.fsum(weights)
+    if not 0 < total < math.inf:
+        raise ValueError("weights must have a positive, finite sum")
+    return [weight / total for weight in weights]
+
+
+def jensen_shannon(p: Sequence[float], q: Sequence[float]) -> float:
+    """Return the Jensen–Shannon divergence of two equally long sequences of weights: base 2, 0 to 1.
+
+    >>> jensen_shannon([1, 0], [0, 3])
+    1.0
+    """
+    if len(p) != len(q):
+        raise ValueError(f"the sequences must be equally long; got {len(p)} and {len(q)}")
+    pairs = list(zip(_normalised(p), _normalised(q), strict=True))
+    total = math.fsum(_towards_middle(a, b) + _towards_middle(b, a) for a, b in pairs)
+    return min(1.0, max(0.0, total / 2))
+
+
+def _towards_middle(a: float, b: float) -> float:
+    return a * math.log2(2 * a / (a + b)) if a > 0 else 0.0
+
+
+def tree_emd(a: Mapping[str, float], b: Mapping[str, float]) -> float:
+    """Return the exact earth mover's distance of two `{path: count}` on the tree of their paths.
+
+    Each is normalised to 1 and every edge is 1 long, the one from the root to level 1 too. On a tree
+    the least cost is the sum over all edges of the difference of the mass below them.
+
+    >>> tree_emd({"Sports/Soccer": 4}, {"Sports/Tennis": 1})
+    2.0
+    """
+    below: dict[str, list[float]] = defaultdict(list)
+    for sign, counts in ((1.0, a), (-1.0, b)):
+        weights = _normalised(list(counts.values()))
+        for path, weight in zip(counts, weights, strict=True):
+            for edge in _prefixes(path):
+                below[edge].append(sign * weight)
+    return math.fsum(abs(math.fsum(masses)) for masses in below.values())
+
+
+def _prefixes(path: str) -> list[str]:
+    names = path.split("/")
+    return ["/".join(names[: depth + 1]) for depth in range(len(names))]
+
+
+def largest_tree_emd(paths: Sequence[str]) -> float:
+    """Return the largest distance that two distributions over these paths can have: the tree's diameter."""
+    deepest: dict[str, int] = {}
+    for path in paths:
+        top = path.partition("/")[0]
+        deepest[top] = max(deepest.get(top, 0), path.count("/") + 1)
+    best = sorted(deepest.values(), reverse=True)[:2]
+    return float(sum(best)) if len(best) == 2 else float(2 * max(best[0] - 1, 0) if best else 0)
 
 
 class ReleaseRate(Measure):
@@ -152,10 +212,8 @@ class Retention(Measure):
 
     def __call__(self, pair: LogPair) -> dict[str, float]:
         """Compare counts of terms and users."""
-        before, after = ((counted(words_of(side)), 0) for side in pair.both("query"))
-        shares = retention_of(before, after, pair.marketing)  # type: ignore[arg-type]
-        shares["users"] = self._users(pair)
-        return shares
+        before, after = (counted(words_of(side)) for side in pair.both("query"))
+        return _retention(before, after, self._users(pair), pair.marketing)
 
     @staticmethod
     def _users(pair: LogPair) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ import polars as pl
 
 from querycloak.dictionary import Dictionary
 from querycloak.errors import NotApplicable
-from querycloak.kernels.information import information
+from querycloak.kernels.arrays import information
 from querycloak.kernels.overlap import closest
 from querycloak.measures.base import Kind, LogPair, Measure, Unit
 
@@ -62,14 +62,6 @@ class Counts:
         share = self.count / self.totals(people)[self.person]
         return np.abs(np.bincount(self.person, -share * np.log2(share), minlength=people))
 
-    def starts(self, people: int) -> IntArray:
-        """Return where each user begins, and where the last one ends."""
-        return np.searchsorted(self.person, np.arange(people + 1))
-
-
-def _dtype(things: Iterable[Hashable]) -> type[pl.String] | type[pl.Object]:
-    return pl.String if all(isinstance(thing, str) for thing in things) else pl.Object
-
 
 @dataclass(frozen=True)
 class Histories:
@@ -92,7 +84,8 @@ class Histories:
             thing = [codes.setdefault(thing, len(codes)) for one in histories for thing in one]
             sides.append((person.astype(np.int64), np.array(thing, np.int64)))
         counts = (Counts.of(person, thing, len(codes)) for person, thing in sides)
-        return cls(len(original), pl.Series(list(codes), dtype=_dtype(codes)), *counts)
+        kind = pl.String if all(isinstance(thing, str) for thing in codes) else pl.Object
+        return cls(len(original), pl.Series(list(codes), dtype=kind), *counts)
 
     @classmethod
     def of(cls, pair: LogPair, column: str) -> Histories:
@@ -123,13 +116,19 @@ class Histories:
     def _pairs(self, side: Counts) -> IntArray:
         return side.person * max(self.things.len(), 1) + side.thing
 
-    def translated(self, code: IntArray, things: pl.Series) -> Histories:
-        """Return histories of other things, such as higher categories; -1 leaves one out."""
+    def at_level(self, level: int) -> Histories:
+        """Return histories of categories cut at a level; those that do not reach it are left out."""
+        names = pl.col("path").str.split("/")
+        cut = pl.when(names.list.len() >= level).then(names.list.head(level).list.join("/"))
+        table = self.things.rename("path").to_frame().select(path=cut)
+        numbers = table.drop_nulls().unique(maintain_order=True).with_row_index("code")
+        codes = table.join(numbers, on="path", how="left", maintain_order="left")["code"].cast(pl.Int64)
+        code = codes.fill_null(-1).to_numpy()
         sides = (
-            Counts.of(side.person, code[side.thing], things.len(), side.count)
+            Counts.of(side.person, code[side.thing], numbers.height, side.count)
             for side in (self.before, self.after)
         )
-        return Histories(self.people, things, *sides)
+        return Histories(self.people, numbers["path"], *sides)
 
 
 def profile_exposure(original: Sequence[Hashable], released: Sequence[Hashable]) -> float:
@@ -207,7 +206,7 @@ def exposures(histories: Histories) -> FloatArray:
     person, asked, shown = histories.common()
     all_asked, all_shown = (side.totals(people)[person] for side in (histories.before, histories.after))
     told = information(asked, shown, all_asked.astype(float), all_shown.astype(float))
-    return _percent(_sums(person, told, people), histories.before.entropies(people))
+    return _percent(np.bincount(person, told, people).astype(float), histories.before.entropies(people))
 
 
 def loss_ratios(histories: Histories) -> FloatArray:
@@ -218,15 +217,11 @@ def loss_ratios(histories: Histories) -> FloatArray:
 
 def remaining(histories: Histories, level: int) -> FloatArray:
     """Return each user's `semantic_remain`."""
-    cut = _cut(histories, level)
+    cut = histories.at_level(level)
     person, theirs, ours = cut.common()
-    kept = _sums(person, np.minimum(theirs, ours), cut.people)
+    kept = np.bincount(person, np.minimum(theirs, ours), cut.people)
     reached = cut.before.totals(cut.people)
     return np.where(reached > 0, kept / np.maximum(reached, 1), np.nan)
-
-
-def _sums(person: IntArray, values: FloatArray, people: int) -> FloatArray:
-    return np.bincount(person, values, minlength=people).astype(np.float64)
 
 
 def _percent(part: FloatArray, whole: FloatArray) -> FloatArray:
@@ -315,16 +310,6 @@ class SemanticRemain(Measure):
                 break
             found[f"level_{level}"] = float(known.mean())
         return found
-
-
-def _cut(histories: Histories, level: int) -> Histories:
-    """Cut categories at a level; those that do not reach it are left out."""
-    names = pl.col("path").str.split("/")
-    cut = pl.when(names.list.len() >= level).then(names.list.head(level).list.join("/"))
-    table = histories.things.rename("path").to_frame().select(path=cut)
-    numbers = table.drop_nulls().unique(maintain_order=True).with_row_index("code")
-    code = table.join(numbers, on="path", how="left", maintain_order="left")["code"].cast(pl.Int64)
-    return histories.translated(code.fill_null(-1).to_numpy(), numbers["path"])
 
 
 class RecordLinkage(Measure):

@@ -51,7 +51,7 @@ class _Sides:
 
     def lost(self, topic: npt.NDArray[np.int32], topics: int) -> Floats:
         """Return the divergence of each user's profile; NaN without one."""
-        from querycloak.measures import profile_kernel
+        from querycloak.measures.profiles import divergences, grouped
 
         people = self.released_by.drop_nulls().unique()
         place = pl.DataFrame({"user": people, "place": np.arange(people.len(), dtype=np.int64)})
@@ -59,8 +59,8 @@ class _Sides:
         for who, phrases in ((self._pair.original["user"], self.before), (self.released_by, self.after)):
             numbers = pl.DataFrame({"user": who}).join(place, on="user", how="left", maintain_order="left")
             person = numbers["place"].fill_null(-1).to_numpy()[phrases.row]
-            sides += profile_kernel.grouped(person, topic[phrases.concept].astype(np.int64), people.len())
-        found: Floats = profile_kernel.divergences(topics, *sides)
+            sides += grouped(person, topic[phrases.concept].astype(np.int64), people.len())
+        found: Floats = divergences(topics, *sides)
         return found
 
     @cached_property

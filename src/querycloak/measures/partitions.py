@@ -151,10 +151,10 @@ def compare(before: FloatArray, after: FloatArray) -> dict[str, Any]:
     trees = ward(before), ward(after)
     number = trees[0].best_number()
     found: dict[str, Any] = {"loss": loss_between(*trees, number)}
-    found |= {"loss_by_chance": _by_chance(*trees, number), "clusters": number}
+    found |= {"loss_by_chance": loss_between(*trees, number, by_chance=True), "clusters": number}
     if people > PAPER_003:
         found["loss_80"] = loss_between(*trees, PAPER_003)
-        found["loss_80_by_chance"] = _by_chance(*trees, PAPER_003)
+        found["loss_80_by_chance"] = loss_between(*trees, PAPER_003, by_chance=True)
     for groups in (groups for groups in GROUPS if groups < people):
         starts = starts_of(before, groups)
         sides = [k_means(side, starts).tolist() for side in (before, after)]
@@ -162,17 +162,11 @@ def compare(before: FloatArray, after: FloatArray) -> dict[str, Any]:
     return found | {"people": people}
 
 
-def _by_chance(before: Hierarchy, after: Hierarchy, clusters: int) -> float:
-    """Return `loss_between` after the released users have been shuffled."""
+def loss_between(before: Hierarchy, after: Hierarchy, clusters: int, *, by_chance: bool = False) -> float:
+    """Compare two hierarchies of the same users, both cut into so many groups, or shuffled users."""
     first, second = (side.labels(clusters) for side in (before, after))
-    shuffled = np.random.default_rng(0).permutation(second)
-    return 100.0 * partition_distance(first.tolist(), shuffled.tolist())
-
-
-def loss_between(before: Hierarchy, after: Hierarchy, clusters: int) -> float:
-    """Compare two hierarchies of the same users, both cut into so many groups."""
-    first, second = (side.labels(clusters).tolist() for side in (before, after))
-    return 100.0 * partition_distance(first, second)
+    second = np.random.default_rng(0).permutation(second) if by_chance else second
+    return 100.0 * partition_distance(first.tolist(), second.tolist())
 
 
 @dataclass(frozen=True)

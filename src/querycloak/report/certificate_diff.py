@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from querycloak import certificate, ledger
 from querycloak.attacks.finding import Finding
@@ -18,11 +17,13 @@ from querycloak.report import evidence
 from querycloak.report.numbers import percent, printable
 from querycloak.settings import compare_strength, setting
 
+T = TypeVar("T")
+
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e-?\d+)?")
 #: How facts such as ε are ranked.
 _SMALLER = setting(kind=float, stronger="smaller", help="")
-#: The rank of each verdict of an audit; the two in the middle are equal.
-_AUDIT = {"broken": 0, "not checkable": 1, "not applicable": 1, "kept": 2}
+#: The rank of each verdict of an audit; those in the middle are equal, and so is no check.
+_AUDIT = {"broken": 0, "not checkable": 1, "not applicable": 1, None: 1, "kept": 2}
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,6 @@ class Change:
     before: str
     after: str
     note: str = ""
-
-    def as_dict(self) -> dict[str, str]:
-        """Return plain values."""
-        return {
-            "about": self.about,
-            "what": self.what,
-            "before": self.before,
-            "after": self.after,
-            "note": self.note,
-        }
 
 
 @dataclass
@@ -63,10 +54,8 @@ class Difference:
 
     def note(self, verdict: str, about: str, what: str, before: Any, after: Any, note: str = "") -> None:
         """Add a change to the list of its verdict: `weaker`, `stronger` or `changed`."""
-        lists = {"weaker": self.weaker, "stronger": self.stronger, "changed": self.changed}
-        lists[verdict].append(
-            Change(printable(about), printable(what), printable(before), printable(after), note)
-        )
+        was, now = printable(before), printable(after)
+        getattr(self, verdict).append(Change(printable(about), printable(what), was, now, note))
 
     def compare(self, verdict: str, about: str, what: str, before: Any, after: Any) -> None:
         """Add a change if two values differ."""
@@ -77,10 +66,7 @@ class Difference:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, for `--json`."""
-        lists = {
-            name: [c.as_dict() for c in getattr(self, name)] for name in ("weaker", "stronger", "changed")
-        }
-        return lists | {"same": self.same, "relation": self.relation, "not_weaker": self.not_weaker}
+        return asdict(self) | {"not_weaker": self.not_weaker}
 
 
 def read(path: Path) -> Certificate:
@@ -121,8 +107,15 @@ def _compare_release(before: Certificate, after: Certificate, found: Difference)
     for name in ("table", "stream"):
         found.compare("changed", "release", name, old.get(name), new.get(name))
     found.compare("changed", "release", "format", old["layout"].get("format"), new["layout"].get("format"))
-    _compare_kept(old["layout"].get("kept"), new["layout"].get("kept"), found)
-    _compare_randomness(before["randomness"], after["randomness"], found)
+    passed = (one["layout"].get("kept") for one in (old, new))  # columns that pass through unprotected
+    was, now = (set(map(str, kept)) if isinstance(kept, list) else set() for kept in passed)
+    verdict = "weaker" if now - was else "stronger"
+    found.compare(verdict, "release", "columns kept as they are", sorted(was), sorted(now))
+    old, new = before["randomness"], after["randomness"]
+    verdict = "stronger" if new["publishable"] else "weaker"
+    found.compare(verdict, "release", "publishable", old["publishable"], new["publishable"])
+    for name in ("reproducible", "secret", "noise"):
+        found.compare("changed", "release", name, old.get(name), new.get(name))
     signed = ["signed" if "signature" in one else "not signed" for one in (before, after)]
     found.compare("weaker" if signed[1] == "not signed" else "stronger", "certificate", "signature", *signed)
     if signed == ["signed", "signed"]:
@@ -130,79 +123,51 @@ def _compare_release(before: Certificate, after: Certificate, found: Difference)
         found.compare("changed", "certificate", "key of the signature", *keys)
 
 
-def _compare_kept(old: Any, new: Any, found: Difference) -> None:
-    """Compare the columns that pass through unprotected (`--keep`)."""
-    was, now = (set(map(str, kept)) if isinstance(kept, list) else set() for kept in (old, new))
-    verdict = "weaker" if now - was else "stronger"
-    found.compare(verdict, "release", "columns kept as they are", sorted(was), sorted(now))
-
-
-def _compare_randomness(old: Mapping[str, Any], new: Mapping[str, Any], found: Difference) -> None:
-    verdict = "stronger" if new["publishable"] else "weaker"
-    found.compare(verdict, "release", "publishable", old["publishable"], new["publishable"])
-    for name in ("reproducible", "secret", "noise"):
-        found.compare("changed", "release", name, old.get(name), new.get(name))
-
-
 def _compare_methods(before: Certificate, after: Certificate, found: Difference) -> None:
-    old, new = _numbered(before["methods"]), _numbered(after["methods"])
+    old, new = (_numbered(one["methods"], lambda part: str(part["method"])) for one in (before, after))
     for name, part in old.items():
         if name not in new:
             found.note("weaker", name, "promise", part["promise"], None, "this promise is lost")
     for name, part in new.items():
-        if name not in old:
-            found.note("stronger", name, "promise", None, part["promise"], "this promise is new")
-            _note_unkept(name, part, found)
-        else:
+        if name in old:
             _compare_method(name, old[name], part, found)
+            continue
+        found.note("stronger", name, "promise", None, part["promise"], "this promise is new")
+        if part["audit"] == "broken":
+            found.note("weaker", name, "audit", None, "broken", "the audit of the new promise is broken")
     both = [[name for name in one if name in old and name in new] for one in (old, new)]
     found.compare("changed", "methods", "order", *both)
 
 
-def _numbered(parts: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return the methods by name; a second use of a method has a number."""
-    return dict(zip(_counted([str(part["method"]) for part in parts]), parts, strict=True))
-
-
-def _counted(names: Sequence[str]) -> Iterator[str]:
-    seen = Counter[str]()
-    for name in names:
-        seen[name] += 1
-        yield name if seen[name] == 1 else f"{name} {seen[name]}"
-
-
-def _note_unkept(name: str, part: Mapping[str, Any], found: Difference) -> None:
-    if part["audit"] == "broken":
-        found.note("weaker", name, "audit", None, "broken", "the audit of the new promise is broken")
-
-
-def _strength(method: str, setting: str, before: Any, after: Any) -> str:
-    """Return whether a changed setting protects more, by its declaration; `changed` if that is not here."""
-    if method not in METHODS.names():
-        return "changed"
-    declared = {f.name: f for f in fields(METHODS.get(method).Settings)}
-    return compare_strength(declared[setting], before, after) if setting in declared else "changed"
-
-
-def _strength_of_fact(name: str, before: Any, after: Any) -> str:
-    """Return whether a method states a smaller ε or δ than before."""
-    return compare_strength(_SMALLER, before, after) if name in ("epsilon", "delta") else "changed"
+def _numbered(things: Sequence[T], name_of: Callable[[T], str]) -> dict[str, T]:
+    """Return things by name; a second one of a name has a number."""
+    found: dict[str, T] = {}
+    for thing in things:
+        name = name_of(thing)
+        names = (name, *(f"{name} {number}" for number in range(2, len(things) + 1)))
+        found[next(free for free in names if free not in found)] = thing
+    return found
 
 
 def _compare_method(name: str, old: Mapping[str, Any], new: Mapping[str, Any], found: Difference) -> None:
     method = str(new["method"])
+    known = fields(METHODS.get(method).Settings) if method in METHODS.names() else ()
+    declared = {one.name: one for one in known}
     for key, was, now in _pairs(old["settings"], new["settings"]):
-        found.compare(_strength(method, key, was, now), name, key, was, now)
+        verdict = compare_strength(declared[key], was, now) if key in declared else "changed"
+        found.compare(verdict, name, key, was, now)
     for key, was, now in _pairs(_facts(old), _facts(new)):
-        found.compare(_strength_of_fact(key, was, now), name, f"stated {key}", was, now)
+        verdict = compare_strength(_SMALLER, was, now) if key in ("epsilon", "delta") else "changed"
+        found.compare(verdict, name, f"stated {key}", was, now)
     if _pattern(old["promise"]) != _pattern(new["promise"]):
         found.note("changed", name, "promise in words", old["promise"], new["promise"])
     limits = [set(one["does_not_protect_against"]) for one in (old, new)]
     texts = [{_pattern(text) for text in side} for side in limits]
-    for verb, side, other in (("no longer stated", 0, 1), ("now stated", 1, 0)):
-        for text in sorted(t for t in limits[side] if _pattern(t) not in texts[other]):
-            what, note = "does not protect against", f"this limit is {verb}"
-            found.note("changed", name, what, text if side == 0 else None, text if side else None, note)
+    what = "does not protect against"
+    for text in sorted(text for text in limits[0] if _pattern(text) not in texts[1]):
+        found.note("changed", name, what, text, None, "this limit is no longer stated")
+    for text in sorted(text for text in limits[1] if _pattern(text) not in texts[0]):
+        found.note("changed", name, what, None, text, "this limit is now stated")
     _compare_checks(name, old["checks"], new["checks"], found)
 
 
@@ -211,9 +176,8 @@ def _facts(part: Mapping[str, Any]) -> dict[str, Any]:
     return {key: fact for key, fact in part.get("facts", {}).items() if part["settings"].get(key) != fact}
 
 
-def _pairs(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    for key in dict.fromkeys([*old, *new]):
-        yield key, old.get(key), new.get(key)
+def _pairs(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    return [(key, old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])]
 
 
 def _pattern(text: str) -> str:
@@ -224,26 +188,17 @@ def _pattern(text: str) -> str:
 def _compare_checks(about: str, old: Sequence[Any], new: Sequence[Any], found: Difference) -> None:
     was, now = ({_pattern(c["check"]): c for c in checks} for checks in (old, new))
     for key, check in now.items():
-        before = was.get(key, {}).get("verdict")
-        verdict = "stronger" if before is None else _audit_change(before, check["verdict"])
-        if before is None and check["verdict"] != "kept":
-            verdict = "weaker" if check["verdict"] == "broken" else "changed"
-        found.compare(verdict, about, f"check: {check['check']}", before, check["verdict"])
-    for key, check in was.items():
-        if key not in now:
-            verdict = "weaker" if check["verdict"] == "kept" else "changed"
-            found.note(
-                verdict, about, f"check: {check['check']}", check["verdict"], None, "no longer checked"
-            )
-
-
-def _audit_change(before: str, after: str) -> str:
-    step = _AUDIT[after] - _AUDIT[before]
-    return "stronger" if step > 0 else "weaker" if step < 0 else "changed"
+        before, after = was.get(key, {}).get("verdict"), check["verdict"]
+        step = _AUDIT[after] - _AUDIT[before]
+        verdict = "stronger" if step > 0 else "weaker" if step < 0 else "changed"
+        found.compare(verdict, about, f"check: {check['check']}", before, after)
+    for check in (check for key, check in was.items() if key not in now):
+        verdict, what = "weaker" if check["verdict"] == "kept" else "changed", f"check: {check['check']}"
+        found.note(verdict, about, what, check["verdict"], None, "no longer checked")
 
 
 def _compare_findings(old: Sequence[Any], new: Sequence[Any], found: Difference) -> None:
-    was, now = (_by_attack(evidence.checked(side)) for side in (old, new))
+    was, now = (_numbered(evidence.checked(side), _attack_name) for side in (old, new))
     for key, one in was.items():
         if key in now:
             _compare_finding(key, one, now[key], found)
@@ -254,10 +209,8 @@ def _compare_findings(old: Sequence[Any], new: Sequence[Any], found: Difference)
         found.note(verdict, key, "attack", None, evidence.in_words(now[key]), "not run before")
 
 
-def _by_attack(findings: Sequence[Finding]) -> dict[str, Finding]:
-    """Return findings by name; a second run of an attack has a number."""
-    names = [f"{printable(f.attack)} ({printable(f.game)}, by {printable(f.unit)})" for f in findings]
-    return dict(zip(_counted(names), findings, strict=True))
+def _attack_name(one: Finding) -> str:
+    return f"{printable(one.attack)} ({printable(one.game)}, by {printable(one.unit)})"
 
 
 def _compare_finding(key: str, old: Finding, new: Finding, found: Difference) -> None:
@@ -290,42 +243,33 @@ def _relate(before: Certificate, after: Certificate, state: Path | None, found: 
         found.relation.append("they name different sources")
     else:
         found.relation.append("they are releases of one source: a holder of both can join them")
-        _relate_entries(before["ledger"], after["ledger"], found)
+        found.relation.append(_order(before["ledger"], after["ledger"]))
     _look_up(before, after, state, found)
 
 
-def _relate_entries(old: Any, new: Any, found: Difference) -> None:
+def _order(old: Any, new: Any) -> str:
     if not old or not new:
-        found.relation.append("at least one of them has no place in a ledger")
-        return
-    earlier = [one["earlier_releases_of_source"] for one in (old, new)]
+        return "at least one of them has no place in a ledger"
     if new["entry"] == old["entry"]:
-        text = "both have the same place in the ledger"
-    elif new["entry"] < old["entry"]:
-        text = "the second one was released before the first"
-    else:
-        between = earlier[1] - earlier[0] - 1
-        text = "the second one follows the first" + (
-            f", with {between:,} between them" if between > 0 else ""
-        )
-    found.relation.append(text)
+        return "both have the same place in the ledger"
+    if new["entry"] < old["entry"]:
+        return "the second one was released before the first"
+    between = new["earlier_releases_of_source"] - old["earlier_releases_of_source"] - 1
+    return "the second one follows the first" + (f", with {between:,} between them" if between > 0 else "")
 
 
 def _look_up(before: Certificate, after: Certificate, state: Path | None, found: Difference) -> None:
     """Look for both heads in the ledger; only a ledger that was given can contradict a certificate."""
     folder = state or ledger.default_state()
     if not (folder / "ledger.jsonl").is_file():
-        if state is not None:
-            found.relation.append("there is no ledger in the named folder")
+        found.relation += ["there is no ledger in the named folder"] if state is not None else []
         return
     heads = {entry["number"]: entry["hash"] for entry in ledger.Ledger(folder).entries()}
     for which, one in (("first", before), ("second", after)):
         place = one["ledger"]
         if place and heads.get(place["entry"]) == place["head"]:
-            found.relation.append(
-                f"the {which} one is entry {place['entry']:,} of the ledger here, whose chain is whole"
-            )
+            chain = f"entry {place['entry']:,} of the ledger here, whose chain is whole"
+            found.relation.append(f"the {which} one is {chain}")
         elif place and state is not None:
-            found.note(
-                "weaker", "ledger", f"head of the {which} one", place["head"], None, "not in the named ledger"
-            )
+            what, note = f"head of the {which} one", "not in the named ledger"
+            found.note("weaker", "ledger", what, place["head"], None, note)

@@ -57,10 +57,10 @@ def test_every_attacker_links_at_least_what_the_release_shows(found):
 def test_figures_are_maxima_and_the_attack_with_the_largest_upper_end_is_named():
     narrow, wide = finding("narrow", 0.105, 0.10, 0.11), finding("wide", 0.12, 0.09, 0.16)
     small = finding("small", 0.2, 0.19, 0.21, Knowledge.VOLUMES, unit="user")
-    assert linkage([narrow, wide], Knowledge.RELEASE) == Linkage(0.12, 0.10, 0.16, "wide", "record")
+    assert linkage([narrow, wide], Knowledge.RELEASE) == Linkage("wide", 0.12, 0.10, 0.16)
     sure = finding("sure", 0.13, 0.125, 0.14)
-    assert linkage([sure, wide], Knowledge.RELEASE) == Linkage(0.13, 0.125, 0.16, "wide", "record")
-    assert linkage([narrow, small], Knowledge.VOLUMES) == Linkage(0.2, 0.19, 0.21, "small", "user")
+    assert linkage([sure, wide], Knowledge.RELEASE) == Linkage("wide", 0.13, 0.125, 0.16)
+    assert linkage([narrow, small], Knowledge.VOLUMES) == Linkage("small", 0.2, 0.19, 0.21)
 
 
 def test_an_attack_counts_only_for_attackers_who_know_all_that_it_needs():

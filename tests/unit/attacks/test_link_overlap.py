@@ -15,7 +15,7 @@ from querycloak.attacks import run
 from querycloak.attacks.auxiliary import Histories
 from querycloak.attacks.case import Case
 from querycloak.attacks.link_overlap import drawn
-from querycloak.attacks.wording import in_terms
+from querycloak.attacks.searches import in_terms
 from querycloak.errors import NotApplicable
 from querycloak.kernels.overlap import closest, pieces
 from querycloak.text.normalise import words

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from querycloak.attacks import link_pairs
 from querycloak.attacks.base import AttackerView
 from querycloak.attacks.link_pairs import FEATURES, WEIGHTS, LinkPairs
-from querycloak.attacks.wording import words_of
+from querycloak.attacks.searches import words_of
 from querycloak.protector import Labels
 from tests.unit.attacks.made import COHORT, SWAP, found, guess, made, table
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import querycloak as qc
-from querycloak.compare import pool, presets
+from querycloak.compare import plan as presets
+from querycloak.compare import pool
 from querycloak.compare.pool import FAULT, WorkerPool
 from querycloak.compare.run import compare
 from querycloak.errors import Busy

@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 import querycloak as qc
-from querycloak.compare.plan import Job
-from querycloak.compare.presets import presets
+from querycloak.compare.plan import Job, preset_plan
 from querycloak.compare.release_samples import SAMPLES, draw_release_sample, synthesise
 from querycloak.compare.spec import parse_attacks, parse_candidates
 from querycloak.compare.worker import run
@@ -111,7 +110,7 @@ def test_samples_are_asked_for_beside_settings():
 
 
 def test_the_preset_names_what_there_is():
-    plan = presets()["search-data-sharing"].plan("search-data-sharing")
+    plan = preset_plan("search-data-sharing")
     assert len(plan.candidates) == 12
     assert {one.sample for one in plan.candidates} == {None, *SAMPLES}
     drop, terms = (

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from statistics import stdev
 
+import msgspec
 import pytest
 
 from querycloak.attacks.finding import Finding, Linkage
@@ -76,7 +77,7 @@ def combined(labels="mixed", **findings):
 
 def test_the_attack_with_the_largest_upper_end_decides_and_not_the_largest_estimate():
     one = combined(narrow=stored("x", (0.10, 0.105, 0.11)), wide=stored("y", (0.09, 0.10, 0.16)))
-    assert one.linked("release") == Linkage(0.105, 0.10, 0.16, "wide", "record")
+    assert one.linked("release") == Linkage("wide", 0.105, 0.10, 0.16)
     assert eligible(comparison(one), 0.12, "release") == []
 
 
@@ -92,7 +93,7 @@ def test_an_attacker_who_knows_more_is_never_shown_as_weaker():
         volumes=stored("link-volume", (0.1, 0.3, 0.4), Knowledge.VOLUMES),
     )
     assert stronger.linked("release").high == 0.25
-    assert stronger.linked("knowing") == Linkage(0.3, 0.2, 0.4, "volumes", "record")
+    assert stronger.linked("knowing") == Linkage("volumes", 0.3, 0.2, 0.4)
 
 
 @pytest.mark.parametrize("labels", NOTHING_TO_LINK)
@@ -123,7 +124,7 @@ def test_what_a_label_stands_for_follows_from_the_methods(methods, labels):
 
 def test_the_linked_shares_survive_the_json_form():
     one = combined(narrow=stored("x", (0.10, 0.105, 0.11)), lame=stored("y", (None, None, None)))
-    again = CandidateResult.from_dict(json.loads(json.dumps(one.as_dict())))
+    again = msgspec.convert(json.loads(json.dumps(one.as_dict())), CandidateResult)
     assert again.linkage == one.linkage
     assert one.as_dict()["linked"]["any"] == {"attack": "narrow", "success": 0.105, "low": 0.1, "high": 0.11}
     assert set(one.as_dict()["findings"]["lame"]) == {

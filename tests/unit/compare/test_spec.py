@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from querycloak.compare import presets
+from querycloak.compare import plan as presets
 from querycloak.compare.spec import AttackSpec, parse_attacks, parse_candidates
 from querycloak.errors import ParameterError, UnknownName, UsageError
 from querycloak.registry import METHODS

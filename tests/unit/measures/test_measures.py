@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 from querycloak import measures
 from querycloak.errors import NotApplicable
 from querycloak.measures.base import LogPair
-from querycloak.measures.counts import JensenShannon, ReleaseRate, Retention, TopPreserved, TreeEmd
-from querycloak.measures.distributions import largest_tree_emd
+from querycloak.measures.counts import (
+    JensenShannon,
+    ReleaseRate,
+    Retention,
+    TopPreserved,
+    TreeEmd,
+    largest_tree_emd,
+)
 from tests.reference.plain_measures import terms
 
 weights = st.lists(st.floats(0.001, 100), min_size=1, max_size=8)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from querycloak import measures
 from querycloak.errors import NotApplicable
 from querycloak.measures.base import LogPair
-from querycloak.measures.distributions import largest_tree_emd
+from querycloak.measures.counts import largest_tree_emd
 from querycloak.measures.profiles import ProfileLoss, Records, Tree, losses
 from tests.reference.plain_measures import profile_loss
 

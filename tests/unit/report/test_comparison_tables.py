@@ -145,7 +145,7 @@ def test_markdown_has_a_row_for_each_candidate_with_the_same_numbers():
     text = markdown(usual())
     for one in usual().succeeded:
         shares = [with_interval(found and found.share) for found in map(one.linked, ("release", "knowing"))]
-        wanted = [*shares, *(with_spread(one.kept(use)) for use in USES)]
+        wanted = [*shares, *(with_spread(one.kept(use.name)) for use in USES)]
         lines = [line for line in text.splitlines() if " | ".join(wanted) in line]
         assert lines, one.name
     assert r"km k=2: stopped after \<5\> seconds" in text
@@ -214,7 +214,7 @@ def test_without_the_extra_the_report_says_what_is_missing(monkeypatch, tmp_path
 @pytest.mark.parametrize("module", ["plotly.offline", "matplotlib.figure"])
 def test_every_way_to_a_report_warns_when_there_is_no_page(monkeypatch, tmp_path, module):
     import querycloak as qc
-    from querycloak.api.commands import recommend_release
+    from querycloak.api.verbs import recommend_release
     from querycloak.compare import recommend
     from querycloak.report.comparison import files
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from querycloak.attacks.wording import in_terms
+from querycloak.attacks.searches import in_terms
 from querycloak.measures.base import words_of
 from querycloak.methods.km import audit as km_audit
 from querycloak.methods.rules import audit as rules_audit

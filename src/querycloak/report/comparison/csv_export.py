@@ -7,6 +7,8 @@ import io
 from collections.abc import Iterator
 from typing import Any, Final
 
+from msgspec import structs
+
 from querycloak.compare.result import ATTACKERS, CandidateResult, Comparison
 from querycloak.measures.base import ALL_USES
 
@@ -43,9 +45,9 @@ def _rows(one: CandidateResult) -> Iterator[Row]:
         else:
             yield row | {"note": one.why_not_linked}
     for use in ALL_USES.values():
-        share = one.kept(use)
+        share = one.kept(use.name)
         row = {"kind": "kept", "name": use.name}
-        yield row | (share._asdict() if share else {"note": one.why_not_kept(use)})
+        yield row | (share._asdict() if share else {"note": one.why_not_kept(use.name)})
     for label, finding in one.findings.items():
         yield {
             "kind": "attack", "name": label, "value": finding.success,
@@ -59,5 +61,5 @@ def _rows(one: CandidateResult) -> Iterator[Row]:
         note = measured.not_applicable or ""
         ends = {"value": measured.value, "low": measured.low, "high": measured.high}
         yield {"kind": "measure", "name": name, "note": note} | ends
-    for name, value in vars(one.cost).items():
+    for name, value in structs.asdict(one.cost).items():
         yield {"kind": "cost", "name": name, "value": value}

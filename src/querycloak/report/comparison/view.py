@@ -156,8 +156,8 @@ def candidate_cells(one: CandidateResult) -> list[Cell]:
         detail = f"{span(found.low, found.high)} of {unit_of(one, found.attack)}"
         cells.append(Cell(found.success, percent(found.success), detail, found.attack))
     for use in ALL_USES.values():
-        share = one.kept(use)
-        why = "" if share else one.why_not_kept(use)
+        share = one.kept(use.name)
+        why = "" if share else one.why_not_kept(use.name)
         cells.append(Cell(share and share.value, with_spread(share), why=why))
     cells.append(Cell(one.cost.protect_seconds, seconds(one.cost.protect_seconds)))
     return [*cells, Cell(one.cost.peak_mb, megabytes(one.cost.peak_mb))]
@@ -167,7 +167,7 @@ def candidate_texts(one: CandidateResult) -> list[str]:
     """Return the row of a candidate in the Markdown table: shares with their intervals in one cell."""
     found = map(one.linked, ("release", "knowing"))
     linked = [with_interval(each.share if each else None) for each in found]
-    kept = [with_spread(one.kept(use)) for use in USES]
+    kept = [with_spread(one.kept(use.name)) for use in USES]
     return [one.name, *linked, *kept, seconds(one.cost.protect_seconds), megabytes(one.cost.peak_mb)]
 
 
@@ -227,7 +227,7 @@ def keeps(comparison: Comparison, method: str) -> str:
     """Return what a method keeps by itself: the range over the settings that were tried."""
     parts = []
     for use in USES:
-        shares = [one.kept(use) for one in comparison.succeeded if one.methods == [method]]
+        shares = [one.kept(use.name) for one in comparison.succeeded if one.methods == [method]]
         values = [share.value for share in shares if share]
         if values:
             low, high = percent(min(values)), percent(max(values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
@@ -103,6 +104,6 @@ def _findings(release: pl.DataFrame, truth: pl.DataFrame, stages: list[Stage]) -
 
 def _as_dict(found: Linkage, findings: Findings, now: float) -> dict[str, Any]:
     named = next(one for one in findings if one.attack == found.attack)
-    numbers = found.as_dict() | {"bound": named.bound}
+    numbers = asdict(found) | {"bound": named.bound}
     rounded = {name: round(float(numbers[name]), 6) for name in ("success", "low", "high", "bound")}
     return {"attack": found.attack} | rounded | {"n": named.n, "at": round(now, 3)}
