@@ -16,7 +16,7 @@ from querycloak.engines.pipeline import Pipeline, parse_stages
 from querycloak.engines.time_order import whole
 from querycloak.kernels import exponential_mechanism as concept_draws
 from querycloak.methods import dp_counts
-from querycloak.methods.dp_semantic.weights import draw_weights
+from querycloak.methods.dp_semantic.draws import draw_weights
 from querycloak.text.concept_space import ConceptSpace, concept_space, partition_by_topic
 from querycloak.text.senses import ConceptLexicon, ConceptMapper, concept_lexicon
 from querycloak.text.wordnet import RaggedArray
@@ -40,7 +40,7 @@ def draws(space: ConceptSpace, epsilon: float, number: int) -> dict[str, Any]:
     record, turn = np.arange(number), np.zeros(number, np.int64)
 
     def work() -> int:
-        return concept_draws.counted_draws(some, table, record, turn, KEY, space.candidates, weights)[1]
+        return concept_draws.draw(some, table, record, turn, KEY, space.candidates, weights)[1]
 
     tries = work()
     seconds = best_of(work)

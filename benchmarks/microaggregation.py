@@ -18,7 +18,7 @@ from benchmarks.common import peak_gigabytes, timed
 from querycloak import text
 from querycloak.kernels.threads import each
 from querycloak.methods.microaggregation import mdav, topic_groups
-from querycloak.methods.microaggregation.by_text import SyntacticGrouping
+from querycloak.methods.microaggregation.by_text import MicroaggSyntactic
 from querycloak.methods.microaggregation.text_distance import distances
 from querycloak.methods.microaggregation.topic_groups import Counts, incidence
 from querycloak.methods.microaggregation.tree_distance import UNIT, People, people
@@ -252,9 +252,9 @@ def blocks(users: int, seed: int) -> dict[str, Any]:
         return float(apart[same].mean())
 
     exact = inside(groups_of(qc.protect(log, "microagg-syntactic", k=K, seed=1), people))
-    before, SyntacticGrouping.exact = SyntacticGrouping.exact, 1
+    before, MicroaggSyntactic.exact = MicroaggSyntactic.exact, 1
     cut = inside(groups_of(qc.protect(log, "microagg-syntactic", k=K, seed=1), people))
-    SyntacticGrouping.exact = before
+    MicroaggSyntactic.exact = before
     lot = inside(np.random.default_rng(1).permutation(np.arange(len(people)) // K))
     kept = round((lot - cut) / (lot - exact), 3)
     return {"people": len(people), "exact": round(exact, 4), "blocks": round(cut, 4), "chance": round(lot, 4),

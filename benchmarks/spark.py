@@ -110,11 +110,11 @@ def run_spark(path: str, method: str, memory: str, steps: str) -> dict[str, Any]
     """Protect on Spark into a Parquet file; with `steps`, then again up to each step."""
     from querycloak.engines.pipeline import parse_stages
     from querycloak.spark import batch
-    from querycloak.spark.session import start
+    from querycloak.spark.session import start_session
 
     log, began = Path(path), time.perf_counter()
     folder = tempfile.mkdtemp(dir=log.parent)
-    spark = start("local[2]", {"spark.driver.memory": memory, "spark.local.dir": folder})
+    spark = start_session("local[2]", {"spark.driver.memory": memory, "spark.local.dir": folder})
     parts = {"start": time.perf_counter() - began}
     rows = spark.read.parquet(str(log)).selectExpr("* EXCEPT (time)", "unix_micros(time) AS time")
     began = time.perf_counter()

@@ -60,7 +60,7 @@ def kafka(kafka_of_the_session: LocalKafka) -> LocalKafka:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark on two cores of this machine; starting it takes some 20 seconds."""
-    from querycloak.spark.session import start
+    from querycloak.spark.session import start_session
 
     folder = tmp_path_factory.mktemp("spark")
     options = {
@@ -70,7 +70,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "4",
         "spark.default.parallelism": "2",
     }
-    session = start("local[2]", options)
+    session = start_session("local[2]", options)
     yield session
     session.stop()
 

@@ -15,7 +15,7 @@ from papers.common import study
 from papers.common.results import Line
 from papers.p001.results import COLUMNS, KS, MS
 from papers.p001.workload import USERS, Workload
-from querycloak.methods.km import targets
+from querycloak.methods.km import deletion
 from querycloak.methods.km.audit import rare
 
 CHECKED_KS = (2, 100)
@@ -62,19 +62,19 @@ class Study(study.Study):
     def plans(self) -> Iterator[Plan]:
         """Yield the settings of the paper, then those of a larger m."""
         ks = (2, 10) if self.quick else KS
-        yield from (Plan(target, k, m) for m in MS for k in ks for target in targets.TARGETS)
+        yield from (Plan(target, k, m) for m in MS for k in ks for target in deletion.TARGETS)
         yield from (Plan("logsize", k, 4) for k in ks)
 
     def measure(self, plan: Plan) -> Line:
         """Run one setting; `random` is the mean of two runs, as in the paper."""
         work, (target, k, m) = self.work, plan
         begin = time.perf_counter()
-        outcome = targets.greedy(target, k, m, work.entries, work.values.get(target))
+        outcome = deletion.greedy(target, k, m, work.entries, work.values.get(target))
         seconds = time.perf_counter() - begin
         kept = [work.retention(outcome.kept)]
         if target == "random":
             turned = replace(work.entries, draw=~work.entries.draw)
-            again = targets.deletion(target, k, m, turned, None).run(turned)
+            again = deletion.rule_for(target, k, m, turned, None).run(turned)
             kept.append(work.retention(again.kept))
         line = plan._asdict() | {
             "kept": {name: sum(one[name] for one in kept) / len(kept) for name in COLUMNS},

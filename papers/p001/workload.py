@@ -11,7 +11,7 @@ import polars as pl
 from papers.p001.results import COLUMNS
 from querycloak.dictionary import Dictionary
 from querycloak.log import Batch
-from querycloak.methods.km import targets
+from querycloak.methods.km import deletion
 from querycloak.methods.km.deletion import HistoryTerms
 from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
 from querycloak.synthetic import generate
@@ -29,7 +29,7 @@ def left_of(target: str, entries: HistoryTerms, kept: Any, values: Any) -> float
         return float(np.count_nonzero(left.supports()))
     if target == "users":
         return float(np.unique(left.person).size)
-    own = values if values is not None and target in (*targets.MARKETING, "file") else np.ones(entries.terms)
+    own = values if values is not None and target in (*deletion.MARKETING, "file") else np.ones(entries.terms)
     return float((own[left.term] * left.times).sum())
 
 
@@ -58,7 +58,7 @@ class Workload:
             figures, on="term", how="left", maintain_order="left"
         )
         worth = worth.with_columns(revenue=pl.col("bid") * pl.col("clicks"))
-        values = {name: worth[name].fill_null(0.0).cast(pl.Float64).to_numpy() for name in targets.MARKETING}
+        values = {name: worth[name].fill_null(0.0).cast(pl.Float64).to_numpy() for name in deletion.MARKETING}
         sizes = np.bincount(entries.history)
         about = {
             "users": int(sizes.size),

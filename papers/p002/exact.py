@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from papers.p002.workload import Histories, Longs, World
 from querycloak.kernels.exponential_mechanism import shared
-from querycloak.methods.dp_semantic.weights import draw_weights
+from querycloak.methods.dp_semantic.draws import draw_weights
 from querycloak.text.concept_space import ConceptSpace, TopicPartition
 
 #: Of each draw. The first two are what ε = 1 and 10 leave to one of a hundred.

@@ -33,22 +33,6 @@ if TYPE_CHECKING:
     )
     from querycloak.log import Log
 
-_VERBS = (
-    "Release",
-    "attack",
-    "classify",
-    "compare",
-    "generate",
-    "measure",
-    "protect",
-    "read",
-    "recommend",
-    "verify",
-    "write",
-)
-_HOME = dict.fromkeys(_VERBS, "querycloak.api") | {"Log": "querycloak.log"}
-_ROOMS = ("measures", "text", "testing", "errors", "spark")
-
 __all__ = [
     "Log",
     "Release",
@@ -67,6 +51,9 @@ __all__ = [
     "write",
 ]
 
+_MODULES = ("measures", "text", "testing", "errors", "spark")
+_VERBS = frozenset(__all__) - {"Log", "__version__", *_MODULES}
+
 
 class _Package(ModuleType):
     """The package as a module whose functions are not hidden by subpackages of the same name."""
@@ -82,9 +69,9 @@ sys.modules[__name__].__class__ = _Package
 
 def __getattr__(name: str) -> Any:
     """Load public names on first use, so that importing the package costs nothing."""
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    if name in _ROOMS:
+    if name == "Log" or name in _VERBS:
+        return getattr(import_module(f"querycloak.{'log' if name == 'Log' else 'api'}"), name)
+    if name in _MODULES:
         return import_module(f"querycloak.{name}")
     raise AttributeError(f"module 'querycloak' has no attribute {name!r}")
 

@@ -21,7 +21,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urlencode, urlsplit
 
@@ -197,12 +196,11 @@ class Client:
 
     def _connected(self) -> http.client.HTTPConnection:
         if self._connection is None:
-            host, port = self._place
-            self._connection = (
-                http.client.HTTPConnection(host, port, timeout=self._timeout)
-                if self._secure is None
-                else http.client.HTTPSConnection(host, port, timeout=self._timeout, context=self._secure)
-            )
+            more: dict[str, Any] = {"timeout": self._timeout}
+            if self._secure is None:
+                self._connection = http.client.HTTPConnection(*self._place, **more)
+            else:
+                self._connection = http.client.HTTPSConnection(*self._place, context=self._secure, **more)
         return self._connection
 
     def close(self) -> None:
@@ -214,9 +212,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *about: object) -> None:
         self.close()
 
 

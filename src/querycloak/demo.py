@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from querycloak import api
-from querycloak.api import commands
 from querycloak.formatting import percent
 
 Progress = Callable[[str, int, int | None], None]
@@ -40,8 +39,8 @@ def run(folder: Path, users: int, progress: Progress) -> dict[str, Any]:
     started = time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
     log, classified = folder / "log.tsv", folder / "classified.parquet"
-    records = commands.generate_file(users, str(log), seed=SEED, progress=progress)["records"]
-    topics = commands.classify_file(str(log), str(classified), progress=progress)
+    records = api.generate_file(users, str(log), seed=SEED, progress=progress)["records"]
+    topics = api.classify_file(str(log), str(classified), progress=progress)
     releases = [_release(folder, classified, name, progress) for name in RELEASES]
     compared = _side_by_side(folder, classified, progress)
     story = {
@@ -72,7 +71,7 @@ def _release(folder: Path, log: Path, name: str, progress: Progress) -> dict[str
 
 
 def _side_by_side(folder: Path, log: Path, progress: Progress) -> Any:
-    compared = commands.compare_files(
+    compared = api.compare_files(
         str(log), folder / "report", methods=SIDE_BY_SIDE, attacks=ATTACKS,
         sample=USERS, seed=SEED, progress=progress,
     )  # fmt: skip

@@ -137,22 +137,11 @@ _EXTRAS = (
 def examine() -> dict[str, Any]:
     """Describe the machine, every optional part, and the programs beside Python."""
     parts = [
-        {
-            "name": name,
-            "for": purpose,
-            "installed": find_spec(module) is not None,
-            "install": f"pip install 'querycloak[{name}]'",
-        }
+        _entry(name, purpose, find_spec(module) is not None, f"pip install 'querycloak[{name}]'")
         for name, module, purpose in _EXTRAS
     ]
     programs = [
-        {
-            "name": found.name,
-            "for": found.purpose,
-            "installed": found.place is not None,
-            "install": found.install,
-        }
-        for found in all_programs()
+        _entry(found.name, found.purpose, found.place is not None, found.install) for found in all_programs()
     ]
     return {
         "version": __version__,
@@ -162,3 +151,7 @@ def examine() -> dict[str, Any]:
         "parts": parts,
         "programs": programs,
     }
+
+
+def _entry(name: str, purpose: str, installed: bool, install: str) -> dict[str, Any]:
+    return {"name": name, "for": purpose, "installed": installed, "install": install}

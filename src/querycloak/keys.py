@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from querycloak.errors import UsageError
+from querycloak.files import sync_folder
 
 Origin = Literal["operating system", "seed", "file"]
 
@@ -60,7 +61,7 @@ class Secret:
                 _write_synced(fresh, (secrets.token_hex(32) + "\n").encode())
                 with contextlib.suppress(FileExistsError):
                     os.link(fresh, path)
-                _sync_folder(path)
+                sync_folder(path.absolute().parent)  # a rename is not on disk before
             except OSError as error:
                 raise UsageError(f"the secret file cannot be written: {error.strerror}") from None
             finally:
@@ -134,7 +135,7 @@ def write_private(path: Path, content: bytes) -> None:
     unfinished = path.with_name(f".{path.name}.unfinished")
     _write_synced(unfinished, content)
     unfinished.replace(path)
-    _sync_folder(path)
+    sync_folder(path.absolute().parent)  # a rename is not on disk before
 
 
 def _write_synced(path: Path, content: bytes) -> None:
@@ -144,12 +145,3 @@ def _write_synced(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(descriptor)
-
-
-def _sync_folder(path: Path) -> None:
-    """Bring a rename to disk: without this, a power cut can undo it."""
-    descriptor = os.open(path.absolute().parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

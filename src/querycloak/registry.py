@@ -68,7 +68,7 @@ METHODS = Registry(
         "dp-histogram": "querycloak.methods.dp_counts.histogram:DpHistogram",
         "microagg-semantic": "querycloak.methods.microaggregation.by_meaning:MicroaggSemantic",
         "microagg-syntactic": "querycloak.methods.microaggregation.by_text:MicroaggSyntactic",
-        "microagg-topic": "querycloak.methods.microaggregation.by_topic:MicroaggTopic",
+        "microagg-topic": "querycloak.methods.microaggregation.by_meaning:MicroaggTopic",
         "microagg-plain": "querycloak.methods.microaggregation.by_text:MicroaggPlain",
         "graph-suppress": "querycloak.methods.graph_suppress:GraphSuppress",
         "frequent-only": "querycloak.methods.frequent_only:FrequentOnly",

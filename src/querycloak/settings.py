@@ -18,7 +18,7 @@ Stronger = Literal["", "larger", "smaller", "on", "last"] | tuple[str, ...]
 def setting(
     default: Any = MISSING,
     *,
-    kind: type,
+    kind: type | None = None,
     at_least: float = -math.inf,
     at_most: float = math.inf,
     choices: tuple[str, ...] = (),
@@ -30,13 +30,14 @@ def setting(
 ) -> Any:
     """Declare one setting: its default, type, bounds, allowed words, and what it means to a reader.
 
-    `choices` closes a text setting; `also` lists words that a number may be replaced by (`auto`).
-    `stronger` states which values protect more: `larger` or `smaller` numbers, `on`, the `last` of the
-    choices, or the choices in order, the weakest first. `weakest` are values below all others (`off`).
+    `kind` is by default the type of the default. `choices` closes a text setting; `also` lists words that a
+    number may be replaced by (`auto`). `stronger` states which values protect more: `larger` or `smaller`
+    numbers, `on`, the `last` of the choices, or the choices in order, the weakest first. `weakest` are
+    values below all others (`off`).
     `file` marks the name of a file: a certificate states it without its folder.
     """
     about = {
-        "kind": kind,
+        "kind": kind or type(default),
         "at_least": at_least,
         "at_most": at_most,
         "choices": choices,
@@ -110,13 +111,24 @@ class Settings:
         known = [f.name for f in fields(cls)]
         for name in chosen:
             if name not in known:
-                raise UnknownName(_unknown(cls, name), hint=_nearest(name, known))
+                said = f"{cls.owner()} has no setting called `{name}`"
+                raise UnknownName(said, hint=_nearest(name, known))
         return cls(**chosen)
 
     @classmethod
     def declarations(cls) -> list[dict[str, Any]]:
         """Describe every setting for `querycloak methods`, the docs and JSON schemas."""
-        return [_declaration(f) for f in fields(cls)]
+        return [
+            {
+                "name": f.name,
+                "kind": f.metadata["kind"].__name__,
+                "default": None if f.default is MISSING else f.default,
+                "allowed": allowed(f),
+                "choices": list(f.metadata["choices"]) or None,
+                "help": f.metadata["help"],
+            }
+            for f in fields(cls)
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, for a certificate."""
@@ -160,10 +172,6 @@ def _owner(name: str, kinds: Mapping[str, type[Settings]], what: str) -> tuple[s
     raise UnknownName(f"none of {', '.join(kinds)} has a setting called `{name}`", hint=hint)
 
 
-def _unknown(cls: type[Settings], name: str) -> str:
-    return f"{cls.owner()} has no setting called `{name}`"
-
-
 def _nearest(name: str, known: list[str]) -> str:
     near = get_close_matches(name, known, n=1)
     if near:
@@ -197,25 +205,15 @@ def _fault(f: Field[Any], value: Any) -> str:
         good = value in about["choices"]
     elif about["kind"] is bool or isinstance(value, bool):
         good = about["kind"] is bool and isinstance(value, bool)
-    elif about["kind"] is float:
-        good = isinstance(value, int | float) and about["at_least"] <= value <= about["at_most"]
-    elif about["kind"] is int:
-        good = isinstance(value, int) and about["at_least"] <= value <= about["at_most"]
+    elif about["kind"] in (int, float):
+        number = isinstance(value, int) or (about["kind"] is float and isinstance(value, float))
+        good = number and about["at_least"] <= value <= about["at_most"]
     else:
         good = isinstance(value, about["kind"])
     return "" if good else f"`{f.name}` must be {allowed(f)}; got {value!r}"
 
 
-_TRUTHS = {
-    "yes": True,
-    "true": True,
-    "on": True,
-    "1": True,
-    "no": False,
-    "false": False,
-    "off": False,
-    "0": False,
-}
+_TRUTHS = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys(("no", "false", "off", "0"), False)
 
 
 def _read(f: Field[Any], text: str) -> Any:
@@ -230,15 +228,3 @@ def _read(f: Field[Any], text: str) -> Any:
         return kind(text)
     except ValueError:
         return text
-
-
-def _declaration(f: Field[Any]) -> dict[str, Any]:
-    default = None if f.default is MISSING else f.default
-    return {
-        "name": f.name,
-        "kind": f.metadata["kind"].__name__,
-        "default": default,
-        "allowed": allowed(f),
-        "choices": list(f.metadata["choices"]) or None,
-        "help": f.metadata["help"],
-    }

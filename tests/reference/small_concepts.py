@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from querycloak.kernels.exponential_mechanism import Weights, shared
-from querycloak.methods.dp_semantic.weights import draw_weights
+from querycloak.methods.dp_semantic.draws import draw_weights
 from querycloak.text.concept_space import ConceptSpace, TopicPartition, concept_space
 from querycloak.text.lexicon import Int32Array
 from querycloak.text.senses import ConceptLexicon

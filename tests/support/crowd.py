@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from querycloak.clients.crowd import demo_engine
-from querycloak.clients.crowd.http_server import HttpServer, parameter
+from querycloak.clients.crowd.endpoint import HttpServer, parameter
 from querycloak.clients.crowd.tls import new_identity
 from tests.support.ports import free_ports
 

@@ -6,9 +6,9 @@ import io as std_io
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -16,14 +16,13 @@ from querycloak import certificate as certificates
 from querycloak import formats
 from querycloak.attacks.finding import Finding, Findings
 from querycloak.compare.result import Comparison
-from querycloak.engines.local import Engine
 from querycloak.engines.pipeline import parse_stages
 from querycloak.engines.release import Release, ReleaseJob, Report, make_release, protect_like
-from querycloak.engines.source import LogInput, Progress, ReadOptions, read_log, silent
+from querycloak.engines.source import LogInput, Progress, read_log, silent
 from querycloak.engines.verify import Verification, VerifyJob
 from querycloak.engines.verify import verify as verify_release
 from querycloak.errors import DataError, UsageError
-from querycloak.formats import read, write
+from querycloak.formats import ReadOptions, read, write
 from querycloak.keys import write_private
 from querycloak.log import COUNTS, Log
 from querycloak.measures.base import LogPair
@@ -32,6 +31,9 @@ from querycloak.protector import Protector
 from querycloak.registry import ATTACKS, MEASURES, METHODS
 from querycloak.settings import as_text
 from querycloak.truth import read_truth
+
+if TYPE_CHECKING:
+    from querycloak.report.comparison.files import ComparisonReport
 
 #: Made-up people with whom a person's own history is compared.
 CROWD = 300
@@ -122,15 +124,11 @@ def protect(
         piece_rows=piece_rows,
         progress=progress,
     )
-    return make_release(job, _engine(engine, master, conf))
+    if engine == "local":
+        return make_release(job)
+    from querycloak.spark import SparkEngine
 
-
-def _engine(name: str, master: str, conf: Mapping[str, str] | None) -> Engine | None:
-    if name == "local":
-        return None
-    from querycloak.spark.engine import SparkEngine
-
-    return SparkEngine(master, conf)
+    return make_release(job, SparkEngine(master, conf))
 
 
 def attack(
@@ -171,7 +169,11 @@ def attack(
         needed = beside.is_file() or any(one.certified for one in prepared)
         document = certificates.read(beside) if needed else {}
         extra = frozenset[str]().union(*(one.trace_columns for one in requests))
-        released = _read_released(str(release), document) if needed else _read_trace(str(release), extra)
+        if needed:
+            layout = formats.Layout.from_dict(document["release"]["layout"])
+            released = formats.read(str(release), layout=layout, required=())
+        else:
+            released = _read_trace(str(release), extra)
         if truth is None:
             raise UsageError("a release file is attacked with its ground truth", hint="name it as `truth`")
         known = read_truth(Path(truth))
@@ -191,10 +193,6 @@ def attack(
         released.frame, document, before, known, prepared, progress=progress,
         rebuilt=rebuilt if wanted else None, protect=protect_like(document),
     )  # fmt: skip
-
-
-def _read_released(path: str, document: Mapping[str, Any]) -> Log:
-    return formats.read(path, layout=formats.Layout.from_dict(document["release"]["layout"]), required=())
 
 
 def _profiles(records: pl.DataFrame, suffix: str) -> bytes:
@@ -250,8 +248,12 @@ def _as_release(released: LogInput) -> Log:
     if isinstance(released, Log):
         return released
     shown = formats.read(released, required=())
-    is_file = isinstance(released, str | Path)
-    return replace(shown, table=is_file and _is_table(Path(str(released)), shown))
+    if not isinstance(released, str | Path):
+        return shown
+    beside = certificates.path_of(Path(released))
+    if beside.is_file():
+        return replace(shown, table=bool(certificates.read(beside)["release"].get("table")))
+    return replace(shown, table="count" in shown.layout.columns and set(shown.layout.columns) <= set(COUNTS))
 
 
 def compare(
@@ -274,18 +276,37 @@ def compare(
     """
     from querycloak.compare.plan import make_plan
     from querycloak.compare.run import compare
-    from querycloak.report.comparison.files import NO_PAGE, compare_files
+    from querycloak.report.comparison.files import NO_PAGE
 
     asked: dict[str, Any] = {"methods": methods, "preset": preset, "attacks": attacks, "measures": measures}
     asked |= {"sample": sample, "repeats": repeats, "seconds": seconds, "seed": seed}
-    shown = log if isinstance(log, Log) else str(log)
-    if output is not None:
-        written = compare_files(shown, Path(output), progress=progress, **asked)
-        if written.missing:
-            warnings.warn(f"{NO_PAGE}: {written.missing}", stacklevel=2)
-        return written.comparison
-    with tempfile.TemporaryDirectory() as folder:
-        return compare(shown, make_plan(**asked), Path(folder), progress=progress)
+    if output is None:
+        with tempfile.TemporaryDirectory() as folder:
+            return compare(_log_or_path(log), make_plan(**asked), Path(folder), progress=progress)
+    written = compare_files(log, Path(output), progress=progress, **asked)
+    if written.missing:
+        warnings.warn(f"{NO_PAGE}: {written.missing}", stacklevel=2)
+    return written.comparison
+
+
+def compare_files(
+    log: Log | str | Path,
+    output: Path,
+    *,
+    format: str | None = None,  # noqa: A002 - the word of the command line
+    mapping: Mapping[str, str] | None = None,
+    strict: bool = False,
+    **options: Any,
+) -> ComparisonReport:
+    """Compare methods on a log and write the report into a folder."""
+    from querycloak.report.comparison import files
+
+    reading = ReadOptions(format, mapping or {}, strict=strict)
+    return files.compare_files(_log_or_path(log), output, reading=reading, **options)
+
+
+def _log_or_path(log: Log | str | Path) -> Log | str:
+    return log if isinstance(log, Log) else str(log)
 
 
 def recommend(
@@ -301,9 +322,42 @@ def recommend(
     """Search methods and settings on a sample, and propose the release that keeps most within a limit."""
     from querycloak.compare.recommend import Goal, recommend
 
-    shown = log if isinstance(log, Log) else str(log)
     goal = Goal(max_linkage, keep, attacker)
-    return recommend(shown, goal, sample=sample, seed=seed, progress=progress).as_dict()
+    return recommend(_log_or_path(log), goal, sample=sample, seed=seed, progress=progress).as_dict()
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The release that `recommend` proposes, in numbers and in words."""
+
+    proposal: dict[str, Any]
+    lines: list[str]
+    chosen: bool
+
+
+def recommend_release(
+    log: Log | str | Path,
+    *,
+    max_linkage: float,
+    keep: str = "topics",
+    attacker: str = "any",
+    output: Path | None = None,
+    format: str | None = None,  # noqa: A002 - the word of the command line
+    mapping: Mapping[str, str] | None = None,
+    strict: bool = False,
+    **options: Any,
+) -> Recommendation:
+    """Search as `recommend` does; the evidence goes to the folder `output`."""
+    from querycloak.compare.recommend import Goal, recommend
+    from querycloak.report.comparison.answers import proposal
+    from querycloak.report.comparison.files import NO_PAGE, write_proposal
+
+    reading, goal = ReadOptions(format, mapping or {}, strict=strict), Goal(max_linkage, keep, attacker)
+    found = recommend(_log_or_path(log), goal, folder=output, reading=reading, **options)
+    lines = list(proposal(found.as_dict()))
+    if output is not None and (missing := write_proposal(found, output)):
+        lines.append(f"warning: {NO_PAGE}: {missing}")
+    return Recommendation(found.as_dict(), lines, bool(found.chosen))
 
 
 def read_marketing(path: str | Path) -> dict[str, dict[str, float]]:
@@ -351,25 +405,17 @@ def own_history(
 
     Queries themselves are given only with `show`. `output` takes a page, .html or .md, of mode 0600.
     """
-    from querycloak.engines.own import look, read_history
+    from querycloak.engines.own_history import look, read_history
     from querycloak.report import render
     from querycloak.report.own_history import page
 
     if output is not None:
         render.check_target(output)
-    found = look(read_history(history, **reading), generate(CROWD).frame, show=show).as_dict()
+    found = look(read_history(history, **reading), generate(CROWD).frame, show=show)
     text = page(found)
     if output is not None:
         render.write(text, output, private=True)
     return found, render.terminal(text)
-
-
-def _is_table(release: Path, shown: Log) -> bool:
-    """Ask the certificate whether a release is a table of counts; without one, its columns."""
-    if certificates.path_of(release).is_file():
-        return bool(certificates.read(certificates.path_of(release))["release"].get("table"))
-    columns = set(shown.layout.columns)
-    return "count" in columns and columns <= set(COUNTS)
 
 
 def describe_methods() -> list[dict[str, Any]]:
@@ -377,16 +423,30 @@ def describe_methods() -> list[dict[str, Any]]:
     return [_description(name, METHODS.get(name)) for name in METHODS.names()]
 
 
-def describe_attacks() -> list[dict[str, Any]]:
-    """Describe every attack: what it does, its game, what it sees, and its settings."""
-    return [_attack_description(name) for name in ATTACKS.names()]
-
-
-def _attack_description(name: str) -> dict[str, Any]:
-    kind = ATTACKS.get(name)
+def _description(name: str, method: type[Protector]) -> dict[str, Any]:
+    promise, text = method.promise(method.Settings()), method.__doc__ or ""
     return {
         "name": name,
-        "summary": " ".join((kind.__doc__ or "").strip().partition("\n\n")[0].split()),
+        "summary": text.strip().splitlines()[0],
+        "promise": _first_paragraph(text.partition("Guarantee:")[2]),
+        "does_not_protect_against": list(promise.does_not_protect_against),
+        "settings": method.Settings.declarations(),
+    }
+
+
+def _first_paragraph(text: str) -> str:
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+def describe_attacks() -> list[dict[str, Any]]:
+    """Describe every attack: what it does, its game, what it sees, and its settings."""
+    return [_attack_description(name, ATTACKS.get(name)) for name in ATTACKS.names()]
+
+
+def _attack_description(name: str, kind: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "summary": _first_paragraph((kind.__doc__ or "").strip()),
         "game": kind.game,
         "sees": kind.sees(),
         "needs": sorted(kind.columns),
@@ -395,29 +455,6 @@ def _attack_description(name: str) -> dict[str, Any]:
     }
 
 
-def _description(name: str, method: type[Protector]) -> dict[str, Any]:
-    promise = method.promise(method.Settings())
-    return {
-        "name": name,
-        "summary": (method.__doc__ or "").strip().splitlines()[0],
-        "promise": _paragraph(method.__doc__ or "", "Guarantee:"),
-        "does_not_protect_against": list(promise.does_not_protect_against),
-        "settings": method.Settings.declarations(),
-    }
-
-
-def _paragraph(text: str, title: str) -> str:
-    after = text.partition(title)[2].partition("\n\n")[0]
-    return " ".join(after.split())
-
-
 def describe_measures() -> list[dict[str, Any]]:
     """Describe every measure."""
     return [{"name": name, "help": MEASURES.get(name).help} for name in MEASURES.names()]
-
-
-def examine_machine() -> dict[str, Any]:
-    """Describe this machine: which extras and programs are installed, and how to install the others."""
-    from querycloak.environment import examine
-
-    return examine()

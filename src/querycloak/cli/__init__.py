@@ -16,7 +16,7 @@ from querycloak.errors import QueryCloakError
 COMMANDS = {
     "demo": "generate:demo",
     "generate": "generate:generate",
-    "classify": "classify:command",
+    "classify": "generate:classify",
     "protect": "protect:command",
     "verify": "verify:verify",
     "attack": "attack:command",

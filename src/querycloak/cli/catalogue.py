@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import click
 
-from querycloak.cli.options import TALK, emit
+from querycloak.cli.options import Output, with_output
 
 
 @click.command("methods")
-@TALK
-def methods(quiet: bool, as_json: bool) -> None:
+@with_output
+def methods(out: Output) -> None:
     """List the protection methods with their settings, what they promise and what they do not.
 
     Example: querycloak methods
@@ -17,24 +20,20 @@ def methods(quiet: bool, as_json: bool) -> None:
     from querycloak.api import describe_methods
 
     found = describe_methods()
-    if as_json:
-        emit({"methods": found})
-        return
-    for method in found:
-        click.echo(f"{method['name']}: {method['summary']}")
-        click.echo(f"  promise: {method['promise']}")
-        for limit in method["does_not_protect_against"]:
-            click.echo(f"  does not protect against {limit}")
-        for setting in method["settings"]:
-            click.echo(
-                f"  -s {setting['name']}={setting['default']}  {setting['help']} ({setting['allowed']})"
-            )
-        click.echo("")
+    _show(out, {"methods": found}, (line for method in found for line in _method(method)))
+
+
+def _method(method: dict[str, Any]) -> Iterator[str]:
+    yield f"{method['name']}: {method['summary']}"
+    yield f"  promise: {method['promise']}"
+    for limit in method["does_not_protect_against"]:
+        yield f"  does not protect against {limit}"
+    yield from _settings(method)
 
 
 @click.command("attacks")
-@TALK
-def attacks(quiet: bool, as_json: bool) -> None:
+@with_output
+def attacks(out: Output) -> None:
     """List the attacks with what each tries, what it gets to see, and its settings.
 
     Example: querycloak attacks
@@ -42,23 +41,25 @@ def attacks(quiet: bool, as_json: bool) -> None:
     from querycloak.api import describe_attacks
 
     found = describe_attacks()
-    if as_json:
-        emit({"attacks": found})
-        return
-    for attack in found:
-        click.echo(f"{attack['name']}: {attack['summary']}")
-        slow = "" if attack["fast"] else "; runs only when named"
-        click.echo(f"  game: {attack['game']}; sees: {' + '.join(attack['sees'])}{slow}")
-        for setting in attack["settings"]:
-            click.echo(
-                f"  -s {setting['name']}={setting['default']}  {setting['help']} ({setting['allowed']})"
-            )
-        click.echo("")
+    _show(out, {"attacks": found}, (line for attack in found for line in _attack(attack)))
+
+
+def _attack(attack: dict[str, Any]) -> Iterator[str]:
+    slow = "" if attack["fast"] else "; runs only when named"
+    yield f"{attack['name']}: {attack['summary']}"
+    yield f"  game: {attack['game']}; sees: {' + '.join(attack['sees'])}{slow}"
+    yield from _settings(attack)
+
+
+def _settings(part: dict[str, Any]) -> Iterator[str]:
+    for one in part["settings"]:
+        yield f"  -s {one['name']}={one['default']}  {one['help']} ({one['allowed']})"
+    yield ""
 
 
 @click.command("measures")
-@TALK
-def measures(quiet: bool, as_json: bool) -> None:
+@with_output
+def measures(out: Output) -> None:
     """List the measures.
 
     Example: querycloak measures
@@ -66,16 +67,12 @@ def measures(quiet: bool, as_json: bool) -> None:
     from querycloak.api import describe_measures
 
     found = describe_measures()
-    if as_json:
-        emit({"measures": found})
-        return
-    for measure in found:
-        click.echo(f"{measure['name']}: {measure['help']}")
+    _show(out, {"measures": found}, (f"{measure['name']}: {measure['help']}" for measure in found))
 
 
 @click.command("doctor")
-@TALK
-def doctor(quiet: bool, as_json: bool) -> None:
+@with_output
+def doctor(out: Output) -> None:
     """Show what this machine can run, and how to install the rest.
 
     Example: querycloak doctor
@@ -83,14 +80,23 @@ def doctor(quiet: bool, as_json: bool) -> None:
     from querycloak.api import examine_machine
 
     found = examine_machine()
-    if as_json:
-        emit(found)
-        return
+    _show(out, found, _machine(found))
+
+
+def _machine(found: dict[str, Any]) -> Iterator[str]:
     machine = f"Python {found['python']}, {found['cores']} cores, {found['memory_gb']} GB free"
-    click.echo(f"querycloak {found['version']}, {machine}")
+    yield f"querycloak {found['version']}, {machine}"
     for part in found["parts"] + found["programs"]:
         hint = "" if part["installed"] else f"; {part['install']}"
-        click.echo(f"  {'yes' if part['installed'] else 'no '}  {part['name']}: {part['for']}{hint}")
+        yield f"  {'yes' if part['installed'] else 'no '}  {part['name']}: {part['for']}{hint}"
+
+
+def _show(out: Output, found: Any, lines: Iterator[str]) -> None:
+    """Print a list as JSON or as lines; lists are what was asked for, so `--quiet` does not hide them."""
+    if out.as_json:
+        out.emit(found)
+    else:
+        click.echo("\n".join(lines))
 
 
 @click.command("completion")
@@ -105,5 +111,4 @@ def completion(ctx: click.Context, shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    root = ctx.find_root().command
-    click.echo(kind(root, {}, "querycloak", "_QUERYCLOAK_COMPLETE").source())
+    click.echo(kind(ctx.find_root().command, {}, "querycloak", "_QUERYCLOAK_COMPLETE").source())

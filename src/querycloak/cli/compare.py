@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from querycloak.cli.options import LOG, READING, TALK, emit, pairs, progress, say
+from querycloak.cli.options import FILE, FOLDER, LOG, Output, with_output, with_reading
 
 
 @click.command("compare")
@@ -34,7 +34,7 @@ from querycloak.cli.options import LOG, READING, TALK, emit, pairs, progress, sa
     "-o",
     "--output",
     required=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="A folder for the report.",
 )
 @click.option("--sample", type=click.IntRange(min=0), help="Compare on so many people; 0: on all.")
@@ -45,24 +45,13 @@ from querycloak.cli.options import LOG, READING, TALK, emit, pairs, progress, sa
 @click.option("--seed", type=int, help="What all draws start from (default 1).")
 @click.option(
     "--gate",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Thresholds (TOML); exit status 4 if one is missed.",
 )
-@READING
-@TALK
-@click.pass_context
+@with_reading
+@with_output
 def compare(
-    ctx: click.Context,
-    /,
-    log: str,
-    output: Path,
-    gate: Path | None,
-    format_: str | None,
-    mapping: tuple[str, ...],
-    strict: bool,
-    quiet: bool,
-    as_json: bool,
-    **asked: Any,
+    log: str, output: Path, gate: Path | None, reading: dict[str, Any], out: Output, **asked: Any
 ) -> None:
     """Protect a log in many ways, attack each release, measure what is kept, and write one report.
 
@@ -70,18 +59,15 @@ def compare(
 
     Example: querycloak compare log.tsv --preset quick -o out/
     """
-    from querycloak.api.commands import compare_files
+    from querycloak.api import compare_files
 
-    with progress(quiet or as_json) as show:
-        found = compare_files(
-            log, output, gate=gate, progress=show,
-            format=format_, mapping=pairs(mapping, "--map"), strict=strict, **asked,
-        )  # fmt: skip
-    if as_json:
-        emit(found.as_dict())
+    with out.progress() as show:
+        found = compare_files(log, output, gate=gate, progress=show, **reading, **asked)
+    out.emit(found.as_dict())
     for line in found.lines():
-        say(line, quiet or as_json)
-    ctx.exit(4 if found.faults else 0)
+        out.say(line)
+    if found.faults:
+        raise click.exceptions.Exit(4)
 
 
 @click.command("recommend")
@@ -105,46 +91,26 @@ def compare(
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="A folder for the evidence; it can be resumed.",
 )
-@READING
-@TALK
-@click.pass_context
-def recommend(
-    ctx: click.Context,
-    /,
-    log: str,
-    max_linkage: float,
-    keep: str,
-    attacker: str,
-    sample: int,
-    seed: int,
-    output: Path | None,
-    format_: str | None,
-    mapping: tuple[str, ...],
-    strict: bool,
-    quiet: bool,
-    as_json: bool,
-) -> None:
+@with_reading
+@with_output
+def recommend(log: str, output: Path | None, reading: dict[str, Any], out: Output, **goal: Any) -> None:
     """Search methods and settings on a sample, and propose the release that keeps most within a limit.
 
     Exit status 4 means that nothing keeps to it.
 
     Example: querycloak recommend log.tsv --max-linkage 0.05 --keep topics
     """
-    from querycloak.api.commands import recommend_release
+    from querycloak.api import recommend_release
 
-    with progress(quiet or as_json) as show:
-        found = recommend_release(
-            log, max_linkage=max_linkage, keep=keep, attacker=attacker, output=output, sample=sample,
-            seed=seed, format=format_, mapping=pairs(mapping, "--map"), strict=strict, progress=show,
-        )  # fmt: skip
-    if as_json:
-        emit(found.proposal)
-    elif not quiet:
-        for line in found.lines:
-            click.echo(line)
-    if found.folder is not None:
-        say(f"\nThe evidence is in {found.folder}", quiet or as_json)
-    ctx.exit(0 if found.chosen else 4)
+    with out.progress() as show:
+        found = recommend_release(log, output=output, progress=show, **reading, **goal)
+    out.emit(found.proposal)
+    for line in found.lines:
+        out.print(line)
+    if output is not None:
+        out.say(f"\nThe evidence is in {output}")
+    if not found.chosen:
+        raise click.exceptions.Exit(4)

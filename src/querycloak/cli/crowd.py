@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import click
 
-from querycloak.api.clients import protocol_settings
-from querycloak.cli.options import READING, SEED, TALK, emit, pairs, progress, say
+from querycloak.api import protocol_settings
+from querycloak.cli.options import FOLDER, SEED, Output, with_output, with_reading
 from querycloak.errors import UsageError
 from querycloak.formatting import number, plural
 
 #: Settings of the protocol, which are options of `simulate`.
-PROTOCOL: Final = protocol_settings()
+PROTOCOL: Final = {one["name"]: one for one in protocol_settings()}
 
 
 @click.group("crowd")
@@ -69,26 +69,20 @@ def _sentence(text: str) -> str:
     type=click.Path(dir_okay=False),
     help="With -o: ground truth, the author of each query; mode 0600.",
 )
-@READING
+@with_reading
 @SEED
-@TALK
-def simulate(cut: tuple[float, float], seed: int | None, quiet: bool, as_json: bool, **given: Any) -> None:
+@with_output
+def simulate(out: Output, **given: Any) -> None:
     """Simulate friends who submit each other's queries: exposure, positions, hops, load, attacks.
 
     Example: querycloak crowd simulate --users 10000 --queries 1000000 --selfish 0.1
     """
-    from querycloak.api.commands import simulate_crowd
+    from querycloak.api import simulate_crowd
 
-    reading = {
-        "format": given.pop("format_"),
-        "mapping": pairs(given.pop("mapping"), "--map"),
-        "strict": given.pop("strict"),
-    }
-    with progress(quiet or as_json) as show:
-        found = simulate_crowd(cut=cut, seed=seed, reading=reading, progress=show, **given)
-    if as_json:
-        emit(found)
-    say("\n".join(_lines(found)), quiet or as_json)
+    with out.progress() as show:
+        found = simulate_crowd(progress=show, **given)
+    out.emit(found)
+    out.say("\n".join(_lines(found)))
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
@@ -125,7 +119,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
 @click.option("--http", metavar="HOST:PORT", help="Accept searches there, e.g. 127.0.0.1:8686.")
 @click.option(
     "--new-identity",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     metavar="DIR",
     help="Create a key and a certificate in this folder, and do nothing else.",
 )
@@ -136,17 +130,14 @@ def peer(config: Path | None, http: str | None, new_identity: Path | None) -> No
 
     Example: querycloak crowd peer crowd.toml --http 127.0.0.1:8686
     """
+    from querycloak.api import new_peer_identity, run_peer
+
     if (config is None) == (new_identity is None):
         raise UsageError("either a configuration file or `--new-identity DIR` is needed")
     if new_identity is not None:
-        from querycloak.api.clients import new_peer_identity
-
-        say(f"your certificate has the fingerprint {new_peer_identity(new_identity)}")
-        return
-    from querycloak.api.clients import run_peer
-
-    assert config is not None
-    run_peer(config, http)
+        click.echo(f"your certificate has the fingerprint {new_peer_identity(new_identity)}", err=True)
+    if config is not None:
+        run_peer(config, http)
 
 
 @crowd.command("search-server")
@@ -159,6 +150,6 @@ def search_server(host: str, port: int) -> None:
 
     Example: querycloak crowd search-server --port 8000
     """
-    from querycloak.api.clients import run_search_server
+    from querycloak.api import run_search_server
 
     run_search_server(host, port)

@@ -1,13 +1,14 @@
-"""`querycloak generate` and `querycloak demo`: a synthetic log, and all steps on one."""
+"""`querycloak generate`, `classify` and `demo`: a synthetic log, categories of a log, and all steps."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from querycloak.cli.options import SEED, TALK, emit, progress, say
-from querycloak.formatting import plural
+from querycloak.cli.options import FOLDER, LOG, SEED, Output, with_output, with_reading
+from querycloak.formatting import percent, plural
 
 
 @click.command("generate")
@@ -28,46 +29,48 @@ from querycloak.formatting import plural
 )
 @click.option("--categories", is_flag=True, help="Also write the category that each query was made from.")
 @SEED
-@TALK
-def generate(
-    users: int,
-    output: str,
-    marketing: str | None,
-    days: int,
-    categories: bool,
-    seed: int | None,
-    quiet: bool,
-    as_json: bool,
-) -> None:
+@with_output
+def generate(users: int, output: str, seed: int | None, out: Output, **options: Any) -> None:
     """Make up a log that behaves like AOL's of 2006. No real person's search is in it.
 
     Example: querycloak generate --users 1000 --seed 7 -o log.tsv
     """
-    from querycloak.api.commands import generate_file
+    from querycloak.api import generate_file
 
-    with progress(quiet or as_json) as show:
-        made = generate_file(
-            users,
-            output,
-            seed=seed or 0,
-            days=days,
-            categories=categories,
-            marketing=marketing,
-            progress=show,
-        )
-    if as_json:
-        emit(made)
-    say(f"made up {plural(made['records'], 'record')} of {plural(users, 'user')}: {output}", quiet or as_json)
+    with out.progress() as show:
+        made = generate_file(users, output, seed=seed or 0, progress=show, **options)
+    out.emit(made)
+    out.say(f"made up {plural(made['records'], 'record')} of {plural(users, 'user')}: {output}")
+
+
+@click.command("classify")
+@LOG
+@click.option("-o", "--output", required=True, help="Where the log with categories goes; Parquet is fastest.")
+@click.option("--taxonomy", metavar="FILE", help="An ODP dump or a CSV tree, instead of the one that ships.")
+@click.option(
+    "--classifier", default="lexical", show_default=True, help="lexical, a plug-in's name, or a URL."
+)
+@click.option("--keep", multiple=True, metavar="COLUMN", help="Pass a further column through.")
+@with_reading
+@with_output
+def classify(log: str, output: str, reading: dict[str, Any], out: Output, **options: Any) -> None:
+    """Return for each query a category, a path from general to specific.
+
+    Example: querycloak classify log.tsv -o classified.parquet
+    """
+    from querycloak.api import classify_file
+
+    with out.progress() as show:
+        done = classify_file(log, output, progress=show, **reading, **options)
+    out.emit(done)
+    shares = f"{percent(done['answered'])} answered, {percent(done['confident'])} with confidence"
+    out.say(f"classified {plural(done['records'], 'record')}: {shares}")
+    out.say_skipped(done["skipped"])
 
 
 @click.command("demo")
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default="demo-out",
-    show_default=True,
-    help="A folder for what is made.",
+    "-o", "--output", type=FOLDER, default="demo-out", show_default=True, help="A folder for what is made."
 )
 @click.option(
     "--users",
@@ -76,18 +79,16 @@ def generate(
     show_default=True,
     help="How many people to make up.",
 )
-@TALK
-def demo(output: Path, users: int, quiet: bool, as_json: bool) -> None:
+@with_output
+def demo(output: Path, users: int, out: Output) -> None:
     """Make up a log, classify, protect, verify and measure it, and show what came of it.
 
     Example: querycloak demo -o demo-out
     """
-    from querycloak.api.commands import run_demo
+    from querycloak.api import run_demo
 
-    with progress(quiet or as_json) as show:
+    with out.progress() as show:
         story = run_demo(output, users, progress=show)
-    if as_json:
-        emit(story)
-        return
+    out.emit(story)
     for line in story["lines"]:
-        say(line, quiet)
+        out.say(line)

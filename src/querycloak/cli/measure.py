@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from querycloak.cli.options import READING, TALK, alone, emit, pairs
+from querycloak.cli.options import FILE, Output, alone, with_output, with_reading
 from querycloak.errors import UsageError
 from querycloak.formatting import number
 
@@ -15,9 +15,7 @@ from querycloak.formatting import number
 @click.command("measure")
 @click.argument("release", type=click.Path(), required=False)
 @click.option("--original", help="The log that was protected.")
-@click.option(
-    "--truth", type=click.Path(dir_okay=False, path_type=Path), help="What `protect --truth` wrote."
-)
+@click.option("--truth", type=FILE, help="What `protect --truth` wrote.")
 @click.option("--marketing", type=click.Path(dir_okay=False), help="A CSV of term, bid, impressions, clicks.")
 @click.option(
     "-u", "--measure", "names", multiple=True, help="A name from `querycloak measures`; all if none is given."
@@ -29,14 +27,9 @@ from querycloak.formatting import number
     "(--format takeout) and one query a line (--format list).",
 )
 @click.option("--show", is_flag=True, help="With --own: show the queries behind the counts.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="With --own: a page, .html or .md.",
-)
-@READING
-@TALK
+@click.option("-o", "--output", type=FILE, help="With --own: a page, .html or .md.")
+@with_reading
+@with_output
 def command(
     release: str | None,
     original: str | None,
@@ -46,11 +39,8 @@ def command(
     own: str | None,
     show: bool,
     output: Path | None,
-    format_: str | None,
-    mapping: tuple[str, ...],
-    strict: bool,
-    quiet: bool,
-    as_json: bool,
+    reading: dict[str, Any],
+    out: Output,
 ) -> None:
     """Measure what a release keeps of the original.
 
@@ -60,25 +50,20 @@ def command(
     """
     from querycloak import api
 
-    reading: dict[str, Any] = {"format": format_, "mapping": pairs(mapping, "--map"), "strict": strict}
     if own is not None:
         alone([release, original, truth, marketing, names], "--own", "it takes one history and nothing else")
         said, words = api.own_history(own, show=show, output=output, **reading)
-        if as_json:
-            emit({"own": said})
-        elif not quiet:
-            click.echo(words)
+        out.emit({"own": said})
+        out.print(words)
         return
     alone([show, output], "RELEASE", hint="`--show` and `-o` go with `--own HISTORY`")
     if release is None or original is None:
         hint = "name a RELEASE and `--original LOG`, or a history of your own with `--own HISTORY`"
         raise UsageError("there are no two logs to compare", hint=hint)
     found = api.measure(original, release, names, truth=truth, marketing=marketing, **reading)
-    if as_json:
-        emit({"measures": found})
-    elif not quiet:
-        for name, value in found.items():
-            click.echo(f"{name}: {_text(value)}")
+    out.emit({"measures": found})
+    for name, value in found.items():
+        out.print(f"{name}: {_text(value)}")
 
 
 def _text(value: Any) -> str:

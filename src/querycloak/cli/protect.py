@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from querycloak.cli.options import LOG, READING, SEED, TALK, emit, pairs, progress, say
+from querycloak.cli.options import FILE, FOLDER, LOG, SEED, Output, pairs, with_output, with_reading
 from querycloak.errors import UsageError
 from querycloak.formatting import plural
 
 if TYPE_CHECKING:
     from querycloak.api import Report
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("protect")
@@ -35,14 +33,10 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option(
     "--truth",
-    type=_FILE,
+    type=FILE,
     help="Also write, for evaluation only, where each released row came from (mode 0600).",
 )
-@click.option(
-    "--state",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where a source's ledger and state are kept.",
-)
+@click.option("--state", type=FOLDER, help="Where a source's ledger and state are kept.")
 @click.option(
     "--source", metavar="NAME", help="What the log is a part of, so that repeated releases are counted."
 )
@@ -58,10 +52,10 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--dry-run", is_flag=True, help="Do everything, audit included, but write nothing.")
 @click.option(
     "--secret-file",
-    type=_FILE,
+    type=FILE,
     help="Take the secret from this file, made on first use (mode 0600), so that `verify` can use it too.",
 )
-@click.option("--sign", type=_FILE, metavar="KEY", help="Sign the certificate with an Ed25519 key (PEM).")
+@click.option("--sign", type=FILE, metavar="KEY", help="Sign the certificate with an Ed25519 key (PEM).")
 @click.option(
     "--engine",
     type=click.Choice(["local", "spark"]),
@@ -79,16 +73,17 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--conf", "conf", multiple=True, metavar="NAME=VALUE", help="An option of Spark's own, e.g. its memory."
 )
-@READING
+@with_reading
 @SEED
-@TALK
+@with_output
 def command(
+    log: str,
     methods: tuple[str, ...],
     chosen: tuple[str, ...],
     conf: tuple[str, ...],
     explain: bool,
-    quiet: bool,
-    as_json: bool,
+    reading: dict[str, Any],
+    out: Output,
     **rest: Any,
 ) -> None:
     """Turn a log into a release, with a certificate that says what is promised and what is not.
@@ -97,71 +92,56 @@ def command(
     """
     from querycloak import api
 
-    if as_json and rest["output"] == "-":
+    if out.as_json and rest["output"] == "-":
         raise UsageError(
             "--json and the release would both go to standard output", hint="name a file with -o"
         )
-    with progress(quiet or as_json) as show:
+    rest |= {"truth": rest["truth"] or False, "conf": pairs(conf, "--conf")}
+    with out.progress() as show:
         report = api.protect(
-            rest.pop("log"),
-            *methods,
-            settings=pairs(chosen, "-s"),
-            truth=rest.pop("truth") or False,
-            mapping=pairs(rest.pop("mapping"), "--map"),
-            format=rest.pop("format_"),
-            conf=pairs(conf, "--conf"),
-            progress=show,
-            **rest,
+            log, *methods, settings=pairs(chosen, "-s"), progress=show, **reading, **rest
         ).report
-    if as_json:
-        emit(report.as_dict())
-    elif not quiet:
-        _tell(report, explain, rest["dry_run"])
+    out.emit(report.as_dict())
+    for line in _lines(report, explain, rest["dry_run"]):
+        out.say(line)
 
 
-def _tell(report: Report, explain: bool, dry_run: bool) -> None:
+def _lines(report: Report, explain: bool, dry_run: bool) -> Iterator[str]:
     good = report.rows_read - sum(report.skipped.values())
     did = "would release" if dry_run else "released"
     if report.table:
-        say(f"{did} a table of {plural(report.released, 'line')}, from {plural(good, 'record')}")
+        yield f"{did} a table of {plural(report.released, 'line')}, from {plural(good, 'record')}"
     else:
-        say(f"{did} {report.released:,} of {plural(good, 'record')}")
+        yield f"{did} {report.released:,} of {plural(good, 'record')}"
     for part in report.certificate["methods"]:
-        say(f"  {part['method']}: {part['promise']} [{part['audit']}]")
-    _tell_left_out(report)
-    if explain:
-        _explain(report)
-    if report.earlier_releases:
-        times = plural(report.earlier_releases, "time")
-        say(f"this source was released {times} before: what the releases tell adds up")
-    if not report.certificate["randomness"]["publishable"]:
-        what = "all but its noise" if "noise" in report.certificate["randomness"] else "its draws"
-        say(f"made with --seed, so anyone can recompute {what}: for tests, not for publication")
-    for path in report.written[1:]:
-        say(f"wrote {path}")
-
-
-def _tell_left_out(report: Report) -> None:
+        yield f"  {part['method']}: {part['promise']} [{part['audit']}]"
     for reason, count in report.skipped.items():
         rows = ", ".join(str(row) for row in report.skipped_rows[reason][:5])
-        say(f"skipped {plural(count, 'bad row')}: {reason} (data rows {rows}{', …' if count > 5 else ''})")
+        yield f"skipped {plural(count, 'bad row')}: {reason} (data rows {rows}{', …' if count > 5 else ''})"
     if report.dropped_columns:
         names = ", ".join(report.dropped_columns)
-        say(f"emptied what may carry identity ({plural(len(report.dropped_columns), 'column')}): {names}")
+        yield f"emptied what may carry identity ({plural(len(report.dropped_columns), 'column')}): {names}"
+    if explain:
+        yield from _explanation(report)
+    if report.earlier_releases:
+        times = plural(report.earlier_releases, "time")
+        yield f"this source was released {times} before: what the releases tell adds up"
+    if not report.certificate["randomness"]["publishable"]:
+        what = "all but its noise" if "noise" in report.certificate["randomness"] else "its draws"
+        yield f"made with --seed, so anyone can recompute {what}: for tests, not for publication"
+    for path in report.written[1:]:
+        yield f"wrote {path}"
 
 
-def _withheld(report: Report) -> str:
+def _explanation(report: Report) -> Iterator[str]:
     if report.withheld < 0:
-        return f"shows {plural(-report.withheld, 'record')} more than it read"
-    return f"withheld {plural(report.withheld, 'record')}"
-
-
-def _explain(report: Report) -> None:
-    say(f"{_withheld(report)}; searches by reason:")
+        yield f"shows {plural(-report.withheld, 'record')} more than it read; searches by reason:"
+    else:
+        yield f"withheld {plural(report.withheld, 'record')}; searches by reason:"
     for method, reasons in report.reasons.items():
         for reason, count in sorted(reasons.items(), key=lambda pair: -pair[1]):
-            say(f"  {method}: {reason}: {count:,}")
+            yield f"  {method}: {reason}: {count:,}"
     for method, parts in report.explanation.items():
         for name, value in parts.items():
             text = ", ".join(f"{k} {v:,}" for k, v in value.items()) if isinstance(value, dict) else value
-            say(f"  {method}: {name.replace('_', ' ')}: {text}")
+            yield f"  {method}: {name.replace('_', ' ')}: {text}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from querycloak.cli.options import SEED, TALK, emit, pairs, say
+from querycloak.cli.options import SEED, Output, pairs, with_output
 
 
 @click.command("serve")
@@ -38,7 +38,7 @@ from querycloak.cli.options import SEED, TALK, emit, pairs, say
 @click.option("--config", type=click.Path(exists=True, dir_okay=False), help="TOML file with settings.")
 @click.option("--new-token", metavar="NAME:ROLE", help="Create a token, print it, store its hash; then exit.")
 @SEED
-@TALK
+@with_output
 def command(
     methods: tuple[str, ...],
     chosen: tuple[str, ...],
@@ -46,30 +46,24 @@ def command(
     config: str | None,
     new_token: str | None,
     seed: int | None,
-    quiet: bool,
-    as_json: bool,
+    out: Output,
     **flags: Any,
 ) -> None:
     """Protect a live stream of records from HTTP, Kafka or a file.
 
     Example: querycloak serve --port 8484 -m cohort -s k=10
     """
-    from querycloak.api.commands import new_service_token, serve
+    from querycloak.api import new_service_token, serve, service_setup
 
-    given: dict[str, Any] = {
-        "options": flags | pairs(options, "--option"),
-        "methods": list(methods),
-        "settings": pairs(chosen, "--set"),
-        "seed": seed,
-        "config": Path(config) if config else None,
-    }
+    file = Path(config) if config else None
+    flags |= pairs(options, "--option")
+    setup = service_setup(flags, list(methods), pairs(chosen, "--set"), seed=seed, config=file)
     if new_token is not None:
-        click.echo(new_service_token(new_token, **given))
+        click.echo(new_service_token(setup, new_token))
         return
 
     def ready(address: str) -> None:
-        say(f"listening on {address}", quiet or as_json)
-        if as_json:
-            emit({"address": address})
+        out.say(f"listening on {address}")
+        out.emit({"address": address})
 
-    serve(ready, **given)
+    serve(setup, ready)

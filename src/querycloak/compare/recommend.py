@@ -21,8 +21,9 @@ from querycloak.compare.result import ATTACKERS, CandidateResult, Comparison
 from querycloak.compare.run import compare
 from querycloak.compare.sampling import draw_sample
 from querycloak.compare.spec import AttackSpec, Candidate, parse_attacks, parse_candidates, parse_measures
-from querycloak.engines.source import Progress, ReadOptions, silent
+from querycloak.engines.source import Progress, silent
 from querycloak.errors import UsageError
+from querycloak.formats import ReadOptions
 from querycloak.log import Log
 from querycloak.measures.base import ALL_USES, KEEP
 

@@ -12,9 +12,10 @@ from querycloak.compare.pool import WorkerPool
 from querycloak.compare.result import Comparison, VariedSetting, combine_runs
 from querycloak.compare.sampling import LogSample, draw_sample
 from querycloak.compare.spec import AttackSpec, Candidate
-from querycloak.engines.source import Progress, ReadOptions, silent
+from querycloak.engines.source import Progress, silent
 from querycloak.errors import Busy
 from querycloak.files import FolderLock
+from querycloak.formats import ReadOptions
 from querycloak.log import Log
 from querycloak.registry import ATTACKS, MEASURES, METHODS
 

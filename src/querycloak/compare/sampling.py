@@ -11,8 +11,9 @@ from typing import Any
 import polars as pl
 
 from querycloak import formats, text
-from querycloak.engines.source import Progress, ReadOptions
+from querycloak.engines.source import Progress
 from querycloak.errors import DataError
+from querycloak.formats import ReadOptions
 from querycloak.log import CANONICAL, Log, Skipped
 
 #: Rows that are read at once.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import polars as pl
@@ -35,10 +36,13 @@ def classify_file(
     skipped, records, answered, confident = Skipped(), 0, 0, 0
     writer: Any = None
     options: dict[str, Any] = {"format": format, "mapping": mapping, "keep": keep, "strict": strict}
-    try:
+    with ExitStack() as cleanup:
         for piece in formats.pieces(log, rows=PIECE_ROWS, **options):
             frame = text.classify_log(piece.frame, classifier=chosen, taxonomy=tree)
-            writer = writer or formats.Writer(output, _layout(output, piece.layout))
+            if writer is None:
+                like = formats.Layout.for_output(output, like=piece.layout)
+                layout = like.adding(["category", "confidence"])  # behind the input's own
+                writer = cleanup.enter_context(formats.Writer(output, layout))
             writer.write(frame)
             skipped.merge(piece.skipped)
             records += frame.height
@@ -47,9 +51,6 @@ def classify_file(
             progress("classify", records, None)
         if writer is not None:
             writer.commit()
-    finally:
-        if writer is not None:
-            writer.__exit__(None, None, None)
     share = max(records, 1)
     return {
         "records": records,
@@ -57,8 +58,3 @@ def classify_file(
         "confident": confident / share,
         "skipped": dict(skipped.counts),
     }
-
-
-def _layout(output: str, like: formats.Layout) -> formats.Layout:
-    """Add the two new columns behind the input's own."""
-    return formats.Layout.for_output(output, like=like).adding(["category", "confidence"])

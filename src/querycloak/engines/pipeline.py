@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -136,37 +136,25 @@ class Pipeline:
 
     def __init__(self, stages: list[Stage], release_key: bytes, texts: Dictionaries, first: int = 0) -> None:
         """Build the stages; `first` is the place of the first one where others run elsewhere before it."""
-        self.texts = texts
-        self.stages = [stage.build(release_key, place, texts) for place, stage in enumerate(stages, first)]
-        self._order_key = derive(release_key, "order")
-        self.traits = [stage.traits for stage in stages]
         check_composition(stages)
+        self.texts = texts
+        self._order_key = derive(release_key, "order")
         self._users = np.empty(0, np.int64)
+        built = [stage.build(release_key, place, texts) for place, stage in enumerate(stages, first)]
+        self.use(built, [stage.traits for stage in stages])
 
-    @property
-    def reads(self) -> frozenset[str]:
-        """Columns that a batch must carry."""
-        return frozenset[str]().union(*(one.reads for one in self.traits))
-
-    @property
-    def per_row(self) -> bool:
-        """Whether rows of one search go separate ways."""
-        return any(one.unit == "row" for one in self.traits)
-
-    @property
-    def rewrites(self) -> frozenset[str]:
-        """Columns whose released value comes from the batch."""
-        return frozenset[str]().union(*(one.rewrites for one in self.traits))
-
-    @property
-    def empties(self) -> frozenset[str]:
-        """Columns that leave empty."""
-        return frozenset[str]().union(*(one.empties for one in self.traits))
-
-    @property
-    def table(self) -> bool:
-        """Whether the result is a table of counts instead of records."""
-        return any(one.is_table for one in self.traits)
+    def use(self, stages: list[Protector], traits: list[Traits]) -> None:
+        """Run these instances, which have these traits."""
+        self.stages, self.traits = stages, traits
+        #: Columns that a batch must have, columns whose released value comes from the batch, and empty ones.
+        self.reads, self.rewrites, self.empties = (
+            frozenset[str]().union(*(getattr(one, name) for one in traits))
+            for name in ("reads", "rewrites", "empties")
+        )
+        #: Whether rows of one search are treated separately.
+        self.per_row = any(one.unit == "row" for one in traits)
+        #: Whether the result is a table of counts instead of records.
+        self.table = any(one.is_table for one in traits)
 
     def counts(self) -> pl.DataFrame:
         """Return the table of counts, ordered by its own texts: never as the input was."""
@@ -265,9 +253,7 @@ class Pipeline:
             stage.check_user_count(int(self._users.size))
 
     def _label_of(self, users: IntArray) -> IntArray:
-        for stage in self.stages:
-            users = stage.label_of(users)
-        return users
+        return reduce(lambda codes, stage: stage.label_of(codes), self.stages, users)
 
     def labels_of_users(self, users: pl.Series) -> pl.Series:
         """Spell out the labels that stand for users."""
@@ -296,9 +282,8 @@ class Pipeline:
     def restore(self, state: State) -> None:
         """Carry on from a snapshot."""
         for place, stage in enumerate(self.stages):
-            prefix = f"{place}/"
-            own = {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}
-            stage.restore(own)
+            own = [name for name in state if name.startswith(f"{place}/")]
+            stage.restore({name.removeprefix(f"{place}/"): state[name] for name in own})
 
     def __iter__(self) -> Iterator[Protector]:
         return iter(self.stages)

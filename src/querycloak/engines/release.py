@@ -20,10 +20,11 @@ from querycloak.engines import audit as auditing
 from querycloak.engines.audit import AuditResult
 from querycloak.engines.local import Engine, LocalEngine, Outcome, Task
 from querycloak.engines.pipeline import Pipeline, Stage, certified_stages
-from querycloak.engines.source import LogInput, LogSource, Progress, ReadOptions, silent
+from querycloak.engines.source import LogInput, LogSource, Progress, silent
 from querycloak.engines.source_state import SourceFiles
 from querycloak.errors import BrokenPromise, QueryCloakError, Refused, UsageError
 from querycloak.files import check_outputs
+from querycloak.formats import ReadOptions
 from querycloak.formatting import table
 from querycloak.keys import Secret, write_private
 from querycloak.log import CANONICAL, COUNTS, Log
@@ -31,6 +32,7 @@ from querycloak.truth import read_truth, write_truth
 
 #: The format in which a release is kept in memory.
 IN_MEMORY: Final = "release.parquet"
+_UNREADABLE: Final = "the release cannot be read back as it was written; nothing was published"
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,8 @@ class ReleaseJob:
     def open_source(self) -> LogSource:
         """Return the log of the job."""
         options = ReadOptions(self.format, self.mapping, tuple(self.keep), self.strict)
-        return LogSource(
-            self.log,
-            options,
-            piece_rows=self.piece_rows,
-            spool_folder=self.folder,
-            progress=self.progress,
-        )
+        more: dict[str, Any] = {"spool_folder": self.folder, "progress": self.progress}
+        return LogSource(self.log, options, piece_rows=self.piece_rows, **more)
 
 
 @dataclass
@@ -184,16 +181,17 @@ def make_release(job: ReleaseJob, engine: Engine | None = None) -> Release:
         state = SourceFiles.of(job.source, job.state)
         if state is not None:
             cleanup.callback(state.unlock)
-        plan = _plan(job, state)
-        report = Report(job.output, [stage.method for stage in job.stages], earlier_releases=plan.earlier)
+        secret = Secret.choose(job.seed, job.secret_file)
+        name = keys.release_id(secret, job.source or "", len(state.earlier) if state else 0)
+        key = keys.release_key(secret, job.source or "", name)
         source = job.open_source()
         cleanup.callback(source.close)
-        pipeline = Pipeline(job.stages, plan.key, Dictionaries())
+        pipeline = Pipeline(job.stages, key, Dictionaries())
         pipeline.check_ready()
         stored = state.load(job.stages, pipeline) if state is not None else []
-        task = Task(job.stages, plan.key, pipeline, stored, job.progress)
+        task = Task(job.stages, key, pipeline, stored, job.progress)
         writer, truth, released, outcome = _run(job, source, engine or LocalEngine(), task, cleanup, clock)
-        _count(report, source, outcome, released)
+        report = _report(job, source, outcome, released, state)
         numbers = numbered(truth.lazy()).collect()
         if job.truth is None and not job.keep_truth:
             truth = numbers  # nobody will see it, and its texts take memory
@@ -201,28 +199,17 @@ def make_release(job: ReleaseJob, engine: Engine | None = None) -> Release:
         clock.lap("audit")
         for part, facts in zip(audited.methods, outcome.facts, strict=True):
             part["facts"] |= facts
+        entry = None
         if state is not None and not job.dry_run:
             # Before the ledger: a release that is entered there without its state would block the source.
             state.save(job.stages, outcome.stored)
-        report.certificate = _certify(job, plan, writer, audited)
-        content = None
-        if not job.dry_run:
-            content = _publish(job, report, writer, source, truth)
+            entry = state.note(name, job.stages, writer.sha256)
+        report.certificate = _certify(job, name, secret, writer, audited, entry)
+        content = None if job.dry_run else _publish(job, report, writer, source, truth)
         clock.lap("publish")
     report.seconds = clock.seconds
     written = None if job.dry_run else job.truth
     return Release(report.certificate, report, content, truth if job.keep_truth else written, tuple(job.keep))
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What is decided before anything is read: the secret, the key, and the number of earlier releases."""
-
-    secret: Secret
-    state: SourceFiles | None
-    earlier: int
-    name: str
-    key: bytes
 
 
 def protect_like(document: Mapping[str, Any]) -> Callable[[Log], Release] | None:
@@ -240,31 +227,20 @@ def protect_like(document: Mapping[str, Any]) -> Callable[[Log], Release] | None
     return lambda log: make_release(ReleaseJob(log, None, stages, keep_truth=True, seed=0))
 
 
-def _plan(job: ReleaseJob, state: SourceFiles | None) -> _Plan:
-    secret, source = Secret.choose(job.seed, job.secret_file), job.source or ""
-    earlier = len(state.earlier) if state else 0
-    name = keys.release_id(secret, source, earlier)
-    return _Plan(secret, state, earlier, name, keys.release_key(secret, source, name))
-
-
 def _check_targets(job: ReleaseJob) -> None:
     """Raise what would stop a release at its end, before anything is read, spent or entered."""
     if job.source is None and any(stage.traits.budget for stage in job.stages):
         raise UsageError(
             "a `budget` is for all releases of a source, and no source is named", hint="use `--source NAME`"
         )
-    kept = [s.method for s in job.stages if s.traits.needs_user_independent_input]
-    if job.keep and kept:
-        raise Refused(
-            f"`--keep` passes a column on as it is, and `{kept[0]}` promises what no such column keeps",
-            hint="leave out `--keep`",
-        )
-    making = [s.method for s in job.stages if s.traits.creates_rows]
-    if job.keep and making:
-        raise Refused(
-            f"`--keep` passes a column on as it is, and rows of `{making[0]}` come from no row of the log",
-            hint="leave out `--keep`",
-        )
+    for stage in job.stages if job.keep else ():
+        reason = ""
+        if stage.traits.needs_user_independent_input:
+            reason = f"`{stage.method}` promises what no such column keeps"
+        elif stage.traits.creates_rows:
+            reason = f"rows of `{stage.method}` come from no row of the log"
+        if reason:
+            raise Refused(f"`--keep` passes a column on as it is, and {reason}", hint="leave out `--keep`")
     targets = [job.truth] if job.truth is not None else []
     if job.output not in (None, "-"):
         output = Path(str(job.output))
@@ -278,36 +254,24 @@ def _check_targets(job: ReleaseJob) -> None:
 
 
 def _certify(
-    job: ReleaseJob, plan: _Plan, writer: formats.Writer, audited: AuditResult
+    job: ReleaseJob,
+    name: str,
+    secret: Secret,
+    writer: formats.Writer,
+    audited: AuditResult,
+    entry: dict[str, Any] | None,
 ) -> certificate.Certificate:
-    """Return the certificate, after the release has been entered into the ledger."""
-    release: dict[str, Any] = {
-        "id": plan.name,
-        "source": job.source,
-        "sha256": writer.sha256,
-        "layout": writer.layout.as_dict(),
-    }
-    if any(stage.traits.is_table for stage in job.stages):
-        release["table"] = True
-    entry = _enter(plan, job, writer.sha256) if plan.state and not job.dry_run else None
+    release = {"id": name, "source": job.source, "sha256": writer.sha256, "layout": writer.layout.as_dict()}
+    counts = {"table": True} if auditing.is_table(job.stages) else {}
     document = certificate.build(
-        release=release,
+        release=release | counts,
         methods=audited.methods,
         lineage=audited.lineage,
-        secret=plan.secret,
+        secret=secret,
         ledger=entry,
         own_noise=any(stage.traits.system_noise for stage in job.stages),
     )
     return certificate.sign(document, job.sign) if job.sign else document
-
-
-def _enter(plan: _Plan, job: ReleaseJob, sha256: str) -> dict[str, Any]:
-    assert plan.state is not None
-    methods = [{"method": s.method, "settings": s.settings.as_dict()} for s in job.stages]
-    entry = plan.state.note(
-        {"source": job.source, "release": plan.name, "methods": methods, "sha256": sha256}
-    )
-    return {"head": entry["hash"], "entry": entry["number"], "earlier_releases_of_source": plan.earlier}
 
 
 def _run(
@@ -342,15 +306,24 @@ def _run(
     return writer, truth, released, outcome
 
 
-def _count(report: Report, source: LogSource, outcome: Outcome, released: int) -> None:
-    report.rows_read = source.rows_read
-    report.skipped = dict(source.skipped.counts)
-    report.skipped_rows = source.skipped.first_rows
-    report.dropped_columns = list(source.dropped_columns)
-    report.released, report.table = released, outcome.counts is not None
-    report.withheld = source.rows_read - source.skipped.total - (0 if report.table else released)
-    report.reasons = outcome.dropped
-    report.explanation = outcome.explanation
+def _report(
+    job: ReleaseJob, source: LogSource, outcome: Outcome, released: int, state: SourceFiles | None
+) -> Report:
+    table = outcome.counts is not None
+    return Report(
+        job.output,
+        [stage.method for stage in job.stages],
+        rows_read=source.rows_read,
+        skipped=dict(source.skipped.counts),
+        skipped_rows=source.skipped.first_rows,
+        dropped_columns=list(source.dropped_columns),
+        released=released,
+        table=table,
+        withheld=source.rows_read - source.skipped.total - (0 if table else released),
+        reasons=outcome.dropped,
+        explanation=outcome.explanation,
+        earlier_releases=len(state.earlier) if state else 0,
+    )
 
 
 def _audited(
@@ -359,32 +332,24 @@ def _audited(
     """Audit the bytes that would be published. Raise BrokenPromise if a guarantee fails."""
     job.progress("audit", 0, None)
     original = source.original()
-    release = _numbered_release(writer, released)
-    audited = auditing.audit(
-        job.stages, release.lazy(), original, truth.lazy(), spell=lambda: _written(writer).lazy()
-    )
+    parts = [numbered(piece.lazy()).collect() for piece in _pieces(writer, ("user", "query"))]
+    if sum(part.height for part in parts) != released:
+        raise BrokenPromise(_UNREADABLE)
+
+    def spell() -> pl.LazyFrame:
+        return pl.concat(_pieces(writer, (*CANONICAL, *COUNTS[-1:]))).lazy()
+
+    audited = auditing.audit(job.stages, pl.concat(parts).lazy(), original, truth.lazy(), spell=spell)
     if faults := audited.broken():
         raise BrokenPromise("the release broke a promise; nothing was published\n" + "\n".join(faults))
     return audited
-
-
-def _numbered_release(writer: formats.Writer, rows: int) -> pl.DataFrame:
-    """Read the release piece by piece and keep the numbers that audits compare."""
-    parts = [numbered(piece.lazy()).collect() for piece in _pieces(writer, ("user", "query"))]
-    if sum(part.height for part in parts) != rows:
-        raise BrokenPromise("the release cannot be read back as it was written; nothing was published")
-    return pl.concat(parts)
-
-
-def _written(writer: formats.Writer) -> pl.DataFrame:
-    return pl.concat(_pieces(writer, (*CANONICAL, *COUNTS[-1:])))
 
 
 def _pieces(writer: formats.Writer, names: tuple[str, ...]) -> Iterator[pl.DataFrame]:
     """Read columns of the very bytes that would be published."""
     for piece in formats.pieces(writer.temporary_path, layout=writer.layout, required=()):
         if piece.skipped.total:
-            raise BrokenPromise("the release cannot be read back as it was written; nothing was published")
+            raise BrokenPromise(_UNREADABLE)
         frame = piece.frame.rename({"row": "released_row"})
         yield frame.select("released_row", *(name for name in names if name in frame.columns))
 

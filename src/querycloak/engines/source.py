@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from querycloak.engines.pipeline import Stage
 from querycloak.engines.time_order import Spool, whole
 from querycloak.environment import free_memory
 from querycloak.errors import DataError, UsageError
+from querycloak.formats import ReadOptions
 from querycloak.log import CANONICAL, Log, Skipped
 
 Progress = Callable[[str, int, int | None], None]
@@ -34,23 +34,9 @@ def silent(step: str, done: int, total: int | None) -> None:
     """Show no progress."""
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """How a log is read."""
-
-    format: str | None = None
-    mapping: Mapping[str, str] = field(default_factory=dict)
-    keep: Sequence[str] = ()
-    strict: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the options as keyword arguments of `formats.read`."""
-        return {"format": self.format, "mapping": self.mapping, "keep": self.keep, "strict": self.strict}
-
-
-def read_log(log: LogInput, options: ReadOptions, **more: Any) -> Log:
+def read_log(log: LogInput, options: ReadOptions) -> Log:
     """Return a log that is given as a path, a table or a `Log`; a `Log` keeps its row numbers."""
-    return _checked(log, options) if isinstance(log, Log) else formats.read(log, **options.as_dict(), **more)
+    return _checked(log, options) if isinstance(log, Log) else formats.read(log, **options.as_dict())
 
 
 class LogSource:

@@ -111,11 +111,8 @@ class SourceFiles:
     def _read(self, path: Path, stage: Stage) -> pl.DataFrame:
         try:
             table = pl.read_parquet(path)
-        except (OSError, pl.exceptions.PolarsError):
-            raise DataError(f"the book of `{stage.method}` cannot be read") from None
-        try:
             kept = json.loads(path.with_suffix(".json").read_text("utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, pl.exceptions.PolarsError):
             raise DataError(f"the book of `{stage.method}` cannot be read") from None
         settings = stage.settings.as_dict()
         kept = {name: value for name, value in kept.items() if name in settings}  # others were removed since
@@ -141,13 +138,20 @@ class SourceFiles:
             write_private(self._path(kept).with_suffix(".json"), json.dumps(fixed).encode())
             write_private(self._path(kept), buffer.getvalue())
 
-    def note(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """Enter a release into the ledger, and the source into the list of those ever released here."""
-        added = self.ledger.append(entry)
+    def note(self, release: str, stages: list[Stage], sha256: str) -> dict[str, Any]:
+        """Enter a release into the ledger, and the source into the list of those ever released here.
+
+        Return what the certificate states about the entry.
+        """
+        methods = [{"method": stage.method, "settings": stage.settings.as_dict()} for stage in stages]
+        added = self.ledger.append(
+            {"source": self.source, "release": release, "methods": methods, "sha256": sha256}
+        )
         home = default_state()
         if home.resolve() != self._folder.resolve():
-            Ledger(home).append({"source": self.source, "elsewhere": True, "methods": entry["methods"]})
-        return added
+            Ledger(home).append({"source": self.source, "elsewhere": True, "methods": methods})
+        earlier = len(self.earlier)
+        return {"head": added["hash"], "entry": added["number"], "earlier_releases_of_source": earlier}
 
     def _was_released(self, kept: StoredState) -> bool:
         """Whether the ledger of this state, or of this account, has a release with such stored state."""

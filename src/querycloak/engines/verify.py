@@ -17,8 +17,9 @@ from querycloak.dictionary import Dictionaries
 from querycloak.engines import audit as auditing
 from querycloak.engines import local
 from querycloak.engines.pipeline import Pipeline, Stage, certified_stages
-from querycloak.engines.source import LogSource, ReadOptions
+from querycloak.engines.source import LogSource
 from querycloak.errors import DataError, QueryCloakError, UsageError
+from querycloak.formats import ReadOptions
 from querycloak.guarantee import rows_text
 from querycloak.log import Log
 from querycloak.truth import read_truth
@@ -42,6 +43,10 @@ class Verification:
         lists = {"kept": self.checked, "broken": self.broken}
         line = {"about": about, "check": check, "detail": detail}
         lists.get(verdict, self.not_checkable).append(line)
+
+    def add_fault(self, about: str, check: str, fault: str) -> None:
+        """Add a check that is broken if there is a fault."""
+        self.add(about, check, "broken" if fault else "kept", fault)
 
     @property
     def holds(self) -> bool:
@@ -98,17 +103,14 @@ def _check_hash(release: Path, document: certificate.Certificate, result: Verifi
     except OSError:
         raise DataError("the release cannot be read") from None
     same = found == document["release"]["sha256"]
-    detail = "" if same else "the file is not the one that was certified"
-    result.add(
-        "integrity", "the release has the SHA-256 of its certificate", "kept" if same else "broken", detail
-    )
+    fault = "" if same else "the file is not the one that was certified"
+    result.add_fault("integrity", "the release has the SHA-256 of its certificate", fault)
 
 
 def _check_signature(job: VerifyJob, document: certificate.Certificate, result: Verification) -> None:
     what = "the certificate is signed by the given key"
     if job.public_key is not None:
-        fault = certificate.signature_fault(document, job.public_key)
-        result.add("signature", what, "broken" if fault else "kept", fault)
+        result.add_fault("signature", what, certificate.signature_fault(document, job.public_key))
     elif "signature" in document:
         result.add("signature", what, "not checkable", "no --public-key was given")
 
@@ -132,19 +134,15 @@ def _read_release(
         layout = formats.Layout.from_dict(document["release"]["layout"])
         log = formats.read(str(job.release), layout=layout, required=(), keep=_NUMBERS if live else ())
     except QueryCloakError as error:
-        result.add("integrity", "the release can be read", "broken", error.message)
+        result.add_fault("integrity", "the release can be read", error.message)
         return None
     if log.skipped.total:
-        result.add(
-            "integrity",
-            "every row of the release can be read",
-            "broken",
-            f"{log.skipped.total:,} rows cannot",
-        )
+        fault = f"{log.skipped.total:,} rows cannot"
+        result.add_fault("integrity", "every row of the release can be read", fault)
     _check_stream(log, document, result)
     if log.dropped_columns and auditing.is_table(certified_stages(document)):
-        further = f"{len(log.dropped_columns)} further columns are there"
-        result.add("integrity", "the table has the columns of its certificate", "broken", further)
+        fault = f"{len(log.dropped_columns)} further columns are there"
+        result.add_fault("integrity", "the table has the columns of its certificate", fault)
     return log.frame.with_row_index("released_row").cast({"released_row": pl.Int64}).drop("row").lazy()
 
 
@@ -158,13 +156,11 @@ def _check_stream(log: Log, document: certificate.Certificate, result: Verificat
         return
     check = f"the lines are those from {stream['first']} to {stream['last']}"
     expected = pl.int_range(stream["first"], stream["last"] + 1, dtype=pl.Int64, eager=True)
-    broken = "some are" if document["audit"] == "broken" else ""
-    result.add(
-        "certificate", "no promise was broken when it was made", "broken" if broken else "kept", broken
-    )
+    fault = "some are" if document["audit"] == "broken" else ""
+    result.add_fault("certificate", "no promise was broken when it was made", fault)
     shown = log.frame.get_column("offset", default=pl.Series([], dtype=pl.String))
     same = shown.cast(pl.Int64, strict=False).equals(expected, check_names=False)
-    result.add("integrity", check, "kept" if same else "broken", "" if same else "they are others")
+    result.add_fault("integrity", check, "" if same else "they are others")
 
 
 def _evidence(job: VerifyJob) -> tuple[pl.LazyFrame | None, pl.LazyFrame | None]:
@@ -177,27 +173,23 @@ def _evidence(job: VerifyJob) -> tuple[pl.LazyFrame | None, pl.LazyFrame | None]
 def _recompute(job: VerifyJob, stages: list[Stage], document: dict[str, Any], result: Verification) -> None:
     """Recompute every label; say which rows differ, or why it cannot be done."""
     secret = keys.Secret.from_file(job.secret_file)  # type: ignore[arg-type]
-    source, earlier = document["release"]["source"] or "", _earlier(document)
+    source = document["release"]["source"] or ""
+    earlier = int((document.get("ledger") or {}).get("earlier_releases_of_source", 0))
     if not keys.matches_release_id(secret, source, earlier, document["release"]["id"]):
         raise UsageError("this is not the secret that the release was made with", hint="look for its file")
+    reason = ""
     if any(stage.traits.system_noise for stage in stages):
         reason = "its noise is the operating system's, which no secret can repeat"
-        result.add("release", CHECK, "not checkable", reason)
-        return
-    if earlier and any(_began_earlier(stage) for stage in stages):
+    elif earlier and any(_began_earlier(stage) for stage in stages):
         reason = "what it did depends on earlier releases, and their book has gone on since"
+    else:
+        key = keys.release_key(secret, source, document["release"]["id"])
+        try:
+            result.add_fault("release", CHECK, _difference(_made_again(job, stages, key), job, document))
+        except (UsageError, DataError) as error:
+            reason = error.message  # a file of the method is elsewhere: a certificate has no folders
+    if reason:
         result.add("release", CHECK, "not checkable", reason)
-        return
-    key = keys.release_key(secret, source, document["release"]["id"])
-    try:
-        fault = _difference(_made_again(job, stages, key), job, document)
-    except (
-        UsageError,
-        DataError,
-    ) as reason:  # a file that the method reads is elsewhere: a certificate has no folders
-        result.add("release", CHECK, "not checkable", reason.message)
-        return
-    result.add("release", CHECK, "broken" if fault else "kept", fault)
 
 
 def _began_earlier(stage: Stage) -> bool:
@@ -206,11 +198,6 @@ def _began_earlier(stage: Stage) -> bool:
     if kept is not None and kept.shared:
         return budget is not None and budget.when_spent == "drop"
     return kept is not None
-
-
-def _earlier(document: dict[str, Any]) -> int:
-    entry = document.get("ledger") or {}
-    return int(entry.get("earlier_releases_of_source", 0))
 
 
 def _made_again(job: VerifyJob, stages: list[Stage], key: bytes) -> Iterator[pl.DataFrame]:

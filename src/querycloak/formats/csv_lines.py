@@ -119,13 +119,16 @@ def _with_stray_returns(lines: LineTable) -> IntArray:
     return lines.holding(np.setdiff1d(returns, lines.returns_at_ends(), assume_unique=True))
 
 
-def faults(lines: LineTable, quoting: bool) -> list[tuple[str, IntArray]]:
+def faults(lines: LineTable, quoting: bool, columns: int) -> list[tuple[str, IntArray]]:
     """Return the bad lines by reason, in the order in which reasons count."""
     found = [(validation.NOT_UTF8, _not_utf8(lines))]
     if b"\0" in lines.data:
         found.append((validation.NUL_BYTE, lines.holding(np.flatnonzero(lines.array == 0))))
     if not quoting:
         found.append((validation.STRAY_RETURN, _with_stray_returns(lines)))
+    if (lines.fields != columns).any():
+        found.append((validation.TOO_FEW, np.flatnonzero(lines.fields < columns)))
+        found.append((validation.TOO_MANY, np.flatnonzero(lines.fields > columns)))
     return found
 
 
@@ -177,9 +180,7 @@ def parse_record(data: bytes, start: int, delimiter: bytes, count: int, final: b
 
 
 def _fault(record: bytes, fields: list[bytes]) -> str:
-    try:
-        record.decode()
-    except UnicodeDecodeError:
+    if not _is_utf8(record):
         return validation.NOT_UTF8
     if b"\0" in record:
         return validation.NUL_BYTE

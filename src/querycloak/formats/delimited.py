@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -13,14 +14,13 @@ import polars as pl
 from querycloak.errors import DataError
 from querycloak.formats import csv_lines, validation
 from querycloak.formats.columns import canonical_name, map_columns
-from querycloak.formats.csv_lines import LineTable, Record
+from querycloak.formats.csv_lines import Flags, LineTable, Record
 from querycloak.formats.layout import Layout
 from querycloak.formats.output import Encoder, OutputFile, TextEncoder
 from querycloak.formats.reading import RawTable, ReadOptions
 from querycloak.formats.registry import FormatTraits, LineFormat, Match
 from querycloak.formats.source import Block
 from querycloak.formats.validation import BadRows, add_bad_rows
-from querycloak.log import IntArray
 
 _DELIMITERS: Final = ",;\t|"
 
@@ -110,15 +110,6 @@ def _names_a_query(header: str, delimiter: str) -> bool:
     return any(canonical_name(name.strip(' "\r')) == "query" for name in header.split(delimiter))
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What a row must look like."""
-
-    delimiter: str
-    width: int
-    quoting: bool
-
-
 class DelimitedParser:
     """Parses blocks: regular lines by polars, irregular ones one by one."""
 
@@ -129,110 +120,83 @@ class DelimitedParser:
         kept = tuple(name for name in names if name in options.keep and names[name] == name)
         mapping = {name: column for name, column in names.items() if name not in kept}
         self.layout = replace(layout, mapping=mapping, kept=kept)
-        self.shape = Shape(layout.delimiter, len(layout.columns), quoting)
+        self._quoting, self._width = quoting, len(layout.columns)
 
     def parse(self, block: Block, first_row: int = 0) -> RawTable:
         """Return the rows of a block, numbered from `first_row`."""
+        bad: BadRows = {}
         if block.overlong:
-            bad = {validation.FIELD_TOO_LONG: np.array([first_row])}
-            return RawTable(self.frame_of_records([], []), first_row, 1, bad)
-        shape = self.shape
-        lines = csv_lines.split(block.data, shape.delimiter, shape.quoting, shape.width)
-        parsing = _BlockParsing(self, lines, first_row)
-        unparsed = parsing.parse_irregular_lines(block.final)
-        return parsing.table(unparsed)
+            add_bad_rows(bad, validation.FIELD_TOO_LONG, [first_row])
+            return RawTable(self._frame_of_records({}), first_row, 1, bad)
+        lines = csv_lines.split(block.data, self.layout.delimiter, self._quoting, self._width)
+        begins, records, unparsed = self._parse_irregular(lines, block.final)
+        rows = np.cumsum(begins) - 1 + first_row
+        simple = begins & ~lines.irregular
+        for reason, wrong in csv_lines.faults(lines, self._quoting, self._width):
+            wrong = wrong[simple[wrong]]  # noqa: PLW2901 - only lines without a reason yet
+            add_bad_rows(bad, reason, rows[wrong])
+            simple[wrong] = False
+        frame = self._frame_of_lines(lines.only(simple), pl.Series(rows[simple]))
+        if records:
+            found = dict(zip(rows[list(records)].tolist(), records.values(), strict=True))
+            for reason in {record.reason for record in found.values()} - {""}:
+                add_bad_rows(bad, reason, [row for row, record in found.items() if record.reason == reason])
+            good = {row: record.fields for row, record in found.items() if not record.reason}
+            frame = frame.vstack(self._frame_of_records(good)).sort("row")
+        return RawTable(
+            frame,
+            first_row,
+            int(begins.sum()),
+            bad,
+            may_hold_nul=False,
+            may_be_long=lines.longest > validation.QUERY_LIMIT or bool(records),
+            unparsed=unparsed,
+        )
 
-    def frame_of_lines(self, data: bytes, rows: pl.Series) -> pl.DataFrame:
+    def _parse_irregular(self, lines: LineTable, final: bool) -> tuple[Flags, dict[int, Record], bytes]:
+        """Parse the records at irregular lines.
+
+        Return which lines begin a row, the records by line, and the bytes of a record that continues after
+        the block; these are removed from the lines.
+        """
+        starts, data, delimiter = lines.starts, lines.data, self.layout.delimiter.encode()
+        begins, records, done = np.ones(starts.size, dtype=np.bool_), dict[int, Record](), 0
+        for line in np.flatnonzero(lines.irregular).tolist():
+            if line < done:
+                continue
+            start = int(starts[line])
+            try:
+                records[line] = csv_lines.parse_record(data, start, delimiter, self._width, final)
+            except csv_lines.NeedMore:
+                lines.truncate(line)
+                return begins[:line], records, data[start:]
+            done = int(np.searchsorted(starts, records[line].end))
+            begins[line + 1 : done] = False
+        return begins, records, b""
+
+    def _frame_of_lines(self, data: bytes, rows: pl.Series) -> pl.DataFrame:
         """Return a frame of lines that are known to be regular."""
         if not data:
-            return self.frame_of_records([], [])
+            return self._frame_of_records({})
         frame = pl.read_csv(
             data,
             has_header=False,
-            separator=self.shape.delimiter,
-            quote_char='"' if self.shape.quoting and b'"' in data else None,
-            schema={f"column_{place}": pl.String for place in range(self.shape.width)},
+            separator=self.layout.delimiter,
+            quote_char='"' if self._quoting and b'"' in data else None,
+            schema={f"column_{place}": pl.String for place in range(self._width)},
             columns=sorted(self._sources.values()),
             raise_if_empty=False,
         )
         names = [pl.col(f"column_{place}").alias(name) for name, place in self._sources.items()]
         return frame.select(rows.alias("row"), *names)
 
-    def frame_of_records(self, rows: list[int], records: list[list[bytes]]) -> pl.DataFrame:
-        """Return a frame of records that were parsed one by one."""
-        columns: dict[str, pl.Series] = {"row": pl.Series(rows, dtype=pl.Int64)}
+    def _frame_of_records(self, records: Mapping[int, list[bytes]]) -> pl.DataFrame:
+        """Return a frame of records that were parsed one by one, by their rows."""
+        columns: dict[str, pl.Series] = {"row": pl.Series([*records], dtype=pl.Int64)}
         for name, place in self._sources.items():
-            texts = [fields[place].decode() or None for fields in records]
+            texts = [fields[place].decode() or None for fields in records.values()]
             columns[name] = pl.Series(texts, dtype=pl.String)
         return pl.DataFrame(columns)
-
-
-class _BlockParsing:
-    """The parsing of one block: which lines begin a row, which are good, which were parsed one by one."""
-
-    def __init__(self, parser: DelimitedParser, lines: LineTable, first_row: int) -> None:
-        self._parser, self._lines, self._first = parser, lines, first_row
-        self._begins = np.ones(lines.ends.size, dtype=np.bool_)
-        self._records: dict[int, Record] = {}
-
-    def parse_irregular_lines(self, final: bool) -> bytes:
-        """Parse the records at irregular lines; return the bytes of one that continues after the block."""
-        starts, data, shape = self._lines.starts, self._lines.data, self._parser.shape
-        delimiter, done = shape.delimiter.encode(), 0
-        for line in np.flatnonzero(self._lines.irregular).tolist():
-            if line < done:
-                continue
-            start = int(starts[line])
-            try:
-                record = csv_lines.parse_record(data, start, delimiter, shape.width, final)
-            except csv_lines.NeedMore:
-                self._lines.truncate(line)
-                self._begins = self._begins[:line]
-                return data[start:]
-            done = int(np.searchsorted(starts, record.end))
-            self._begins[line + 1 : done] = False
-            self._records[line] = record
-        return b""
-
-    def table(self, unparsed: bytes) -> RawTable:
-        """Return the good rows as a frame, and the bad ones beside it."""
-        lines = self._lines
-        rows = np.cumsum(self._begins) - 1 + self._first
-        simple = self._begins & ~lines.irregular
-        simple[list(self._records)] = False
-        bad: BadRows = {}
-        for reason, wrong in [*csv_lines.faults(lines, self._parser.shape.quoting), *self._miscounted()]:
-            wrong = wrong[simple[wrong]]  # noqa: PLW2901 - only lines without a reason yet
-            add_bad_rows(bad, reason, rows[wrong])
-            simple[wrong] = False
-        frame = self._parser.frame_of_lines(lines.only(simple), pl.Series(rows[simple]))
-        return RawTable(
-            self._with_records(frame, rows.tolist() if self._records else [], bad),
-            self._first,
-            int(self._begins.sum()),
-            bad,
-            may_hold_nul=False,
-            may_be_long=lines.longest > validation.QUERY_LIMIT or bool(self._records),
-            unparsed=unparsed,
-        )
-
-    def _miscounted(self) -> list[tuple[str, IntArray]]:
-        width, fields = self._parser.shape.width, self._lines.fields
-        if (fields == width).all():
-            return []
-        return [
-            (validation.TOO_FEW, np.flatnonzero(fields < width)),
-            (validation.TOO_MANY, np.flatnonzero(fields > width)),
-        ]
-
-    def _with_records(self, frame: pl.DataFrame, rows: list[int], bad: BadRows) -> pl.DataFrame:
-        good = {rows[line]: record.fields for line, record in self._records.items() if not record.reason}
-        for reason in {record.reason for record in self._records.values()} - {""}:
-            wrong = [rows[line] for line, record in self._records.items() if record.reason == reason]
-            add_bad_rows(bad, reason, wrong)
-        if not good:
-            return frame
-        return frame.vstack(self._parser.frame_of_records(list(good), list(good.values()))).sort("row")
 
 
 def _header_text(line: bytes, where: str) -> str:
@@ -258,26 +222,25 @@ def _encode_header(layout: Layout, quoting: bool) -> bytes:
 
 def _encode(frame: pl.DataFrame, layout: Layout, quoting: bool, first_row: int) -> bytes:
     table = layout.arrange(frame, first_row)
-    _refuse_nested(table, layout)
+    for column, kind in zip(layout.columns, table.dtypes, strict=True):
+        if kind.is_nested() or kind == pl.Object:
+            raise DataError(
+                f"the column `{column}` has nested values, which the format {layout.format} cannot hold",
+                hint="choose jsonl or parquet for the output",
+            )
     data = table.write_csv(
         include_header=False,
         separator=layout.delimiter,
         line_terminator=layout.newline,
         quote_style="necessary" if quoting else "never",
     ).encode()
-    if not quoting and not _counts_right(data, table, layout):
-        raise _unwritable(table, layout, first_row)
+    if not quoting:
+        # if no value contains a tab or a line end, their numbers are known
+        returns = table.height if layout.newline == "\r\n" else 0
+        expected = {b"\n": table.height, b"\r": returns, b"\t": table.height * (table.width - 1)}
+        if any(data.count(sign) != count for sign, count in expected.items()):
+            raise _unwritable(table, layout, first_row)
     return data
-
-
-def _counts_right(data: bytes, table: pl.DataFrame, layout: Layout) -> bool:
-    """Check that no value contains a tab or a line end: then their numbers are known."""
-    returns = table.height if layout.newline == "\r\n" else 0
-    return (
-        data.count(b"\n") == table.height
-        and data.count(b"\r") == returns
-        and data.count(b"\t") == table.height * (table.width - 1)
-    )
 
 
 def _unwritable(table: pl.DataFrame, layout: Layout, first_row: int) -> DataError:
@@ -291,12 +254,3 @@ def _unwritable(table: pl.DataFrame, layout: Layout, first_row: int) -> DataErro
                 hint="choose another format for the output, for example csv",
             )
     return DataError(f"the rows cannot be written as {layout.format}")
-
-
-def _refuse_nested(table: pl.DataFrame, layout: Layout) -> None:
-    for column, kind in zip(layout.columns, table.dtypes, strict=True):
-        if kind.is_nested() or kind == pl.Object:
-            raise DataError(
-                f"the column `{column}` has nested values, which the format {layout.format} cannot hold",
-                hint="choose jsonl or parquet for the output",
-            )

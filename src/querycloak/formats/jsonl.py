@@ -26,11 +26,10 @@ from querycloak.formats.reading import RawTable, ReadOptions
 from querycloak.formats.registry import FormatTraits, LineFormat, Match
 from querycloak.formats.source import Block
 from querycloak.formats.validation import BadRows, add_bad_rows, bad_rows
+from querycloak.formatting import plural
 from querycloak.log import CANONICAL
 
 Object = dict[str, Any]
-#: Stands among dropped columns for keys that may be data themselves, such as addresses.
-RARE_KEYS: Final = "keys that few records have"
 #: Bytes of the first block whose objects show which keys are common.
 _SAMPLE: Final = 4 << 20
 _SLICE: Final = 1 << 20
@@ -39,6 +38,7 @@ _ESCAPED_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _NUMBERS: Final = ("Int64", "Float64")
 _VALUE: Final = str | int | float | None
 _NULL: Final = msgspec.Raw(b"null")
+_BAD_LINE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _KEYS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -69,28 +69,30 @@ class JsonParser:
     """Parses blocks. Columns are fixed by the first block with an object.
 
     They are the keys that at least half of its first objects have, those called like a canonical column, and
-    those that the caller named. All other keys can be data, so their names are not passed on either.
+    those that the caller named. All other keys can be data, so the records that have one are counted, and
+    the keys' names are not passed on either.
     """
 
     def __init__(self, layout: Layout, options: ReadOptions) -> None:
         self.layout = layout
         self._options = options
         self._keys: dict[str, str] | None = None
+        self._wanted: list[str] = []
+        self._common: frozenset[str] = frozenset()
         self._dropped: dict[str, None] = {}
-        self._absent: dict[str, bytes] = {}
-        self._decoder: msgspec.json.Decoder[Any] | None = None
+        self._with_rare_keys = 0
+        self._decoders: tuple[msgspec.json.Decoder[Any], ...] = ()
         self._typed = False
 
     @property
     def dropped(self) -> tuple[str, ...]:
         """Columns that are not passed on."""
-        return tuple(self._dropped)
+        return (*self._dropped, *rare_keys(self._with_rare_keys))
 
     def parse(self, block: Block, first_row: int = 0) -> RawTable:
         """Return the rows of a block, numbered from `first_row`."""
         if self._keys is None:
             self._learn(block)
-        self._dropped |= dict.fromkeys(name for name, mark in self._absent.items() if mark in block.data)
         tables: list[RawTable] = []
         for part in _slices(block):
             tables.append(self._parse_slice(part, first_row))
@@ -109,21 +111,48 @@ class JsonParser:
 
     def _parse_slice(self, block: Block, first_row: int) -> RawTable:
         """Return the rows of some lines, decoded at once if msgspec can."""
-        records = _decode(self._decoder, block) if self._decoder is not None else None
+        records = self._decode(block) if self._decoders and not block.overlong else None
         if records is None:
             return self._parse_one_by_one(block, first_row)
-        values = {key: [*map(attrgetter(f"f{n}"), records)] for n, key in enumerate(self._distinct_keys())}
-        size = len(records)
-        rows = pl.int_range(first_row, first_row + size, dtype=pl.Int64, eager=True)
-        return RawTable(self._frame(rows, values, _kept_raw), first_row, size, {}, b"\\u0000" in block.data)
+        values = {key: [*map(attrgetter(f"f{n}"), records)] for n, key in enumerate(self._wanted)}
+        rows = pl.int_range(first_row, first_row + len(records), dtype=pl.Int64, eager=True)
+        frame = self._frame(rows, values, lambda raw: _kept_bytes(bytes(raw)))
+        return RawTable(frame, first_row, len(records), {}, b"\\u0000" in block.data)
+
+    def _decode(self, block: Block) -> list[Any] | None:
+        """Return one record for each line, and count those with rare keys; None if a line is bad."""
+        strict, lenient = self._decoders
+        if (found := _decode(strict, block)) is not None:
+            return found
+        records, others = list[Any](), list[Mapping[str, Any]]()
+        try:
+            block.data.decode()
+            for line in block.data.split(b"\n")[:-1]:
+                try:
+                    records.append(strict.decode(line))
+                except msgspec.ValidationError:
+                    records.append(lenient.decode(line))
+                    others.append(_KEYS.decode(line))
+        except _BAD_LINE:
+            return None
+        self._note_rare_keys(others)
+        return records
 
     def _parse_one_by_one(self, block: Block, first_row: int) -> RawTable:
         """Return the rows of lines in which msgspec found a fault: a bad line costs no other."""
         lines, may_hold_nul = read_objects(block)
         good = {row: line for row, line in enumerate(lines, first_row) if isinstance(line, dict)}
-        values = {key: [item.get(key) for item in good.values()] for key in self._distinct_keys()}
+        self._note_rare_keys(good.values())
+        values = {key: [item.get(key) for item in good.values()] for key in self._wanted}
         frame = self._frame(pl.Series([*good], dtype=pl.Int64), values, as_kept)
         return RawTable(frame, first_row, len(lines), bad_rows(lines, first_row), may_hold_nul)
+
+    def _note_rare_keys(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Count the objects with rare keys; a late one that is called like a canonical column is named."""
+        for shape, times in Counter(map(tuple, objects)).items():
+            rare = [key for key in shape if key not in self._common]
+            self._dropped |= dict.fromkeys(key for key in rare if canonical_name(key) is not None)
+            self._with_rare_keys += times * any(canonical_name(key) is None for key in rare)
 
     def _frame(
         self, rows: pl.Series, values: Mapping[str, list[Any]], kept: Callable[[Any], Any]
@@ -141,43 +170,58 @@ class JsonParser:
         }
         return pl.DataFrame({"row": rows, **columns})
 
-    def _distinct_keys(self) -> list[str]:
-        return [*dict.fromkeys((self._keys or {}).values())]
-
     def _learn(self, block: Block) -> None:
         """Fix the columns by the objects of a block: a sample, or all if only others have a known column."""
         named = {*self._options.mapping.values(), *self._options.keep}
         sample = block.data[: block.data.rfind(b"\n", 0, _SAMPLE) + 1] or block.data
         objects = _objects_for_keys(replace(block, data=sample))
-        common, rare = common_keys(objects, named)
+        common, _ = common_keys(objects, named)
         unseen = (f'"{name}"'.encode() for name in {*CANONICAL, *named}.difference(common))
         if not objects or any(block.data.find(mark, len(sample)) >= 0 for mark in unseen):
             objects = _objects_for_keys(block)
-            common, rare = common_keys(objects, named)
+            common, _ = common_keys(objects, named)
         if not objects:
             return
         names = [*common, *(name for name in self._options.keep if name not in common)]
         found = map_columns(names, self._options, fixed=False)
         self._keys = {name: names[place] for name, place in found.sources.items()}
-        self._dropped = dict.fromkeys((*found.dropped, *([RARE_KEYS] if rare else [])))
-        self._absent = {name: f'"{name}":'.encode() for name in CANONICAL if name not in self._keys}
+        self._wanted, self._common = [*dict.fromkeys(self._keys.values())], frozenset(names)
+        self._dropped = dict.fromkeys(found.dropped)
         mapping = {name: key for name, key in self._keys.items() if name in CANONICAL}
         kept = tuple(name for name in self._keys if name not in CANONICAL)
         self.layout = replace(self.layout, columns=tuple(names), mapping=mapping, kept=kept)
-        self._decoder = self._make_decoder({*mapping.values()})
+        self._decoders = _decoders(self._wanted, {*mapping.values()}, found.dropped)
 
-    def _make_decoder(self, canonical: Collection[str]) -> msgspec.json.Decoder[Any] | None:
-        """Return a decoder of the wanted keys; None if msgspec cannot take one of them."""
-        keys = self._distinct_keys()
+
+def rare_keys(records: int) -> tuple[str, ...]:
+    """Return what is listed among dropped columns for keys that may be data themselves, such as addresses."""
+    return (f"keys that few records have ({plural(records, 'record')})",) if records else ()
+
+
+def _decoders(
+    wanted: Sequence[str], canonical: Collection[str], dropped: Sequence[str]
+) -> tuple[msgspec.json.Decoder[Any], ...]:
+    """Return decoders of the wanted keys, one that refuses rare keys and one that skips them.
+
+    There are none if msgspec cannot take a wanted key: one with a quote, a backslash or a control character.
+    """
+    made = []
+    for strict in (True, False):
+        keys = [
+            *wanted,
+            *(key for key in dropped if strict and json.dumps(key, ensure_ascii=False) == f'"{key}"'),
+        ]
         fields = [
             (f"f{n}", *((_VALUE, None) if key in canonical else (msgspec.Raw, _NULL)))
             for n, key in enumerate(keys)
         ]
+        names = {f"f{n}": key for n, key in enumerate(keys)}
         try:
-            names = {f"f{n}": key for n, key in enumerate(keys)}
-            return msgspec.json.Decoder(msgspec.defstruct("Line", fields, rename=names, gc=False))
-        except ValueError:  # a key with a quote, a backslash or a control character
-            return None
+            line = msgspec.defstruct("Line", fields, rename=names, gc=False, forbid_unknown_fields=strict)
+        except ValueError:
+            return ()
+        made.append(msgspec.json.Decoder(line))
+    return tuple(made)
 
 
 def _slices(block: Block) -> Iterator[Block]:
@@ -209,7 +253,7 @@ def _decode(decoder: msgspec.json.Decoder[Any], block: Block) -> list[Any] | Non
         if not data.isascii():
             data.decode()
         found = decoder.decode_lines(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except _BAD_LINE:
         return None
     return found if len(found) == ends.size else None
 
@@ -219,22 +263,22 @@ def _objects_for_keys(block: Block) -> list[Mapping[str, Any]]:
     return [line for line in read_objects(block)[0] if isinstance(line, dict)] if found is None else found
 
 
-def common_keys(objects: Iterable[Mapping[str, Any]], named: Collection[str] = ()) -> tuple[list[str], bool]:
-    """Return the keys that can be columns, in order, and whether there are others.
+def common_keys(objects: Iterable[Mapping[str, Any]], named: Collection[str] = ()) -> tuple[list[str], int]:
+    """Return the keys that can be columns, in order, and how many objects have others.
 
     A key is a column if at least half of the objects have it, or it is `named` or called like a canonical
     column. Any other key may be data, such as an address.
     """
-    counts, size = Counter[str](), 0
-    for shape, times in Counter(map(tuple, objects)).items():
-        size += times
+    shapes, counts = Counter(map(tuple, objects)), Counter[str]()
+    for shape, times in shapes.items():
         counts.update(dict.fromkeys(shape, times))
+    size = shapes.total()
     common = [
         key
         for key, count in counts.items()
         if 2 * count >= size or key in named or canonical_name(key) is not None
     ]
-    return common, len(common) < len(counts)
+    return common, sum(times for shape, times in shapes.items() if not {*shape}.issubset(common))
 
 
 def refuse(constant: str) -> None:
@@ -251,27 +295,15 @@ def read_objects(block: Block) -> tuple[list[Object | str], bool]:
         return [validation.FIELD_TOO_LONG], False
     may_hold_nul = b"\0" in block.data or b"\\u0000" in block.data
     escaped = _ESCAPED_SURROGATE.search(block.data) is not None
+    return [_object(line, escaped) for line in block.data.split(b"\n")[:-1]], may_hold_nul
+
+
+def _object(line: bytes, escaped: bool) -> Object | str:
     try:
-        texts: list[str | None] = [*block.data.decode().split("\n")]
+        text = line.decode()
+        return validation.NUL_BYTE if "\0" in text else checked(_PARSE(text), escaped)
     except UnicodeDecodeError:
-        texts = [_decoded(line) for line in block.data.split(b"\n")]
-    return [_object(text, escaped) for text in texts[:-1]], may_hold_nul
-
-
-def _decoded(line: bytes) -> str | None:
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _object(text: str | None, escaped: bool) -> Object | str:
-    if text is None:
         return validation.NOT_UTF8
-    if "\0" in text:
-        return validation.NUL_BYTE
-    try:
-        return checked(_PARSE(text), escaped)
     except (ValueError, RecursionError):
         return validation.NOT_JSON
 
@@ -307,10 +339,6 @@ def as_kept(value: Any) -> str | None:
 @lru_cache(1 << 16)
 def _kept_bytes(value: bytes) -> str | None:
     return as_kept(json.loads(value))
-
-
-def _kept_raw(value: msgspec.Raw) -> str | None:
-    return _kept_bytes(bytes(value))
 
 
 def from_kept(text: str | None) -> Any:

@@ -13,13 +13,12 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Final, Self
 
 import polars as pl
 
 from querycloak.errors import UsageError
-from querycloak.files import check_outputs
+from querycloak.files import check_outputs, sync_folder
 from querycloak.formats import registry
 from querycloak.formats.layout import Layout
 from querycloak.formats.source import display_name
@@ -30,43 +29,60 @@ _LEVELS: Final = {"gz": 6, "zst": 3}
 _SLICE: Final = 200_000
 
 
-class OutputFile(ABC):
-    """Where an encoder writes: a file, a folder of files, or memory."""
+class OutputFile:
+    """Where an encoder writes: memory, or in subclasses a file, or a folder of files."""
 
     fault: OSError | None = None  # why a write failed, for encoders whose library hides it
 
+    def __init__(self) -> None:
+        self._file: IO[bytes] = io.BytesIO()
+        self._hash = hashlib.sha256()
+
     def write(self, data: bytes) -> int:
         """Add bytes, before compression."""
-        raise UsageError("the output is a folder, and has no bytes of its own")
+        self._hash.update(data)
+        return self._file.write(data)
 
-    def flush(self) -> None:  # noqa: B027 - libraries call it on files
-        """Do nothing: `finish` brings everything to disk."""
+    def flush(self) -> None:
+        """Do nothing, for libraries that flush files: `finish` brings everything to disk."""
 
     def file(self, name: str) -> OutputFile:
         """Return a file of an output that is a folder, with the suffix of the compression."""
         raise UsageError("the output is one file, not a folder", hint="name a folder")
 
     def take_over(self, path: Path) -> Path:
-        """Move what is written so far to `path`, and start again."""
-        raise UsageError("the output is a folder, and has no bytes of its own")
+        """Move what is written so far to a private file, and start again."""
+        with path.open("wb") as file:
+            self._copy_to(file)
+        path.chmod(0o600)
+        self._file.seek(0)
+        self._file.truncate()
+        self._hash = hashlib.sha256()
+        return path
+
+    def _copy_to(self, file: IO[bytes]) -> None:
+        self._file.seek(0)
+        shutil.copyfileobj(self._file, file)
 
     @property
-    @abstractmethod
     def temporary(self) -> Path | bytes:
         """The unfinished output: a path, or the bytes."""
+        held = io.BytesIO()
+        self._copy_to(held)
+        return held.getvalue()
 
     @property
-    @abstractmethod
     def sha256(self) -> str:
         """The hash of the finished bytes."""
+        return self._hash.hexdigest()
 
-    def finish(self) -> None:  # noqa: B027 - memory has nothing to do
+    def finish(self) -> None:
         """Complete the bytes and bring them to disk; can be called twice."""
 
-    def commit(self) -> None:  # noqa: B027
+    def commit(self) -> None:
         """Rename the output to its final name."""
 
-    def discard(self) -> None:  # noqa: B027
+    def discard(self) -> None:
         """Delete the unfinished output."""
 
 
@@ -103,11 +119,8 @@ class TextEncoder(Encoder):
             self._rows += piece.height
 
 
-class AtomicFile(OutputFile):
-    """A file that is hidden and private while it is written, and gets its name on `commit`.
-
-    Bytes are compressed and hashed on the way. `-` is standard output.
-    """
+class _NamedOutput(OutputFile):
+    """An output that is hidden and private while it is written, and gets its name on `commit`."""
 
     def __init__(
         self,
@@ -117,43 +130,58 @@ class AtomicFile(OutputFile):
         private: bool = False,
         never_replace: Iterable[object] = (),
     ) -> None:
+        super().__init__()
         check_outputs([path], never_replace)
-        self.path, self._private = path, private
-        self._temporary, self._file = _create(path)
-        self._compressor = _compressor(compression)
-        self._hash = hashlib.sha256()
-        self._open = True
+        self._target, self._compression, self._private = path, compression, private
+        self._temporary, self._finished = self._create(), False
+
+    def _create(self) -> Path:
+        """Create the hidden file or folder."""
+        raise NotImplementedError
 
     @property
     def temporary(self) -> Path:
-        """The unfinished file."""
+        """The unfinished file or folder."""
         return self._temporary
+
+    def _grant(self, rights: int) -> None:
+        """Set the usual rights of the output, unless it is private."""
+        if not self._private:
+            mask = os.umask(0o077)
+            os.umask(mask)
+            self._temporary.chmod(rights & ~mask)
+
+
+class AtomicFile(_NamedOutput):
+    """A file whose bytes are compressed and hashed on the way. `-` is standard output."""
+
+    def _create(self) -> Path:
+        """Create the hidden file; standard output is collected in the system's temporary folder."""
+        path, self._compressor = self._target, _compressor(self._compression)
+        if str(path) == "-":
+            handle, name = tempfile.mkstemp(suffix=".unfinished")  # mkstemp gives mode 0600
+            self._file = os.fdopen(handle, "w+b")
+            return Path(name)
+        if Path(path).is_dir():
+            raise UsageError(f"{display_name(path)} is a folder", hint="name a file, or choose --format ubi")
+        temporary = temporary_name(path)
+        try:
+            handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError as error:
+            raise UsageError(f"{display_name(path)} cannot be written: {error.strerror}") from None
+        self._file = os.fdopen(handle, "w+b")
+        return temporary
 
     def write(self, data: bytes) -> int:
         """Add bytes, before compression."""
         self._store(self._compressor.compress(data) if self._compressor else data)
         return len(data)
 
-    def take_over(self, path: Path) -> Path:
-        """Move what is written so far to `path`, and start again."""
-        self._file.flush()
-        shutil.copyfile(self.temporary, path)
-        path.chmod(0o600)
-        self._file.seek(0)
-        self._file.truncate()
-        self._hash = hashlib.sha256()
-        return path
-
-    @property
-    def sha256(self) -> str:
-        """The hash of the finished bytes."""
-        return self._hash.hexdigest()
-
     def finish(self) -> None:
         """Complete the bytes and bring them to disk; can be called twice."""
-        if not self._open:
+        if self._finished:
             return
-        self._open = False
+        self._finished = True
         if self._compressor:
             self._store(self._compressor.flush())
         self._file.flush()
@@ -163,72 +191,59 @@ class AtomicFile(OutputFile):
     def commit(self) -> None:
         """Rename the file to its final name with the usual rights, or copy it to standard output."""
         self.finish()
-        if str(self.path) == "-":
-            with open(self.temporary, "rb") as finished:
+        if str(self._target) == "-":
+            with self._temporary.open("rb") as finished:
                 shutil.copyfileobj(finished, sys.stdout.buffer)
             sys.stdout.buffer.flush()
-            self.temporary.unlink()
+            self._temporary.unlink()
             return
-        if not self._private:
-            self.temporary.chmod(0o666 & ~_umask())
-        os.replace(self.temporary, self.path)
+        self._grant(0o666)
+        os.replace(self._temporary, self._target)
 
     def discard(self) -> None:
         """Delete the unfinished file."""
-        self._open = False
+        self._finished = True
         self._file.close()
-        self.temporary.unlink(missing_ok=True)
+        self._temporary.unlink(missing_ok=True)
 
     def _store(self, data: bytes) -> None:
-        self._hash.update(data)
         try:
-            self._file.write(data)
+            super().write(data)
         except OSError as error:
             self.fault = error
             raise
 
 
-class AtomicFolder(OutputFile):
-    """A folder of files that gets its name on `commit`, by one rename.
+class AtomicFolder(_NamedOutput):
+    """A folder of files that gets its name by one rename.
 
     An earlier folder of that name is renamed first, to `NAME.replaced-…`; nothing in it is deleted.
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        compression: str = "",
-        private: bool = False,
-        never_replace: Iterable[object] = (),
-    ) -> None:
-        if str(path) == "-":
+    def _create(self) -> Path:
+        if str(self._target) == "-":
             raise UsageError("standard output cannot hold a folder", hint="name a folder")
-        check_outputs([path], never_replace)
-        self._target, self._private, self._compression = Path(path), private, compression
-        if self._target.exists() and not self._target.is_dir():
-            raise UsageError(f"{display_name(path)} is a file, and the output is a folder")
-        self._temporary = temporary_name(path)
-        self._temporary.mkdir(mode=0o700)
+        if Path(self._target).is_file():
+            raise UsageError(f"{display_name(self._target)} is a file, and the output is a folder")
         self._files: dict[str, AtomicFile] = {}
-        self._finished = False
+        temporary = temporary_name(self._target)
+        temporary.mkdir(mode=0o700)
+        return temporary
 
-    @property
-    def temporary(self) -> Path:
-        """The unfinished folder."""
-        return self._temporary
+    def write(self, data: bytes) -> int:
+        """Raise UsageError: only the files of a folder have bytes."""
+        raise UsageError("the output is a folder, and has no bytes of its own")
 
     def file(self, name: str) -> OutputFile:
         """Return a file of the folder, under its name or that of its compression."""
-        ending = f".{self._compression}" if self._compression else ""
-        path = self.temporary / (name + ending)
+        path = self._temporary / (f"{name}.{self._compression}" if self._compression else name)
         self._files[path.name] = AtomicFile(path, compression=self._compression, private=self._private)
         return self._files[path.name]
 
     @property
     def sha256(self) -> str:
         """The hash of the names and hashes of all files."""
-        return folder_hash({name: file.sha256 for name, file in self._files.items()})
+        return _folder_hash({name: file.sha256 for name, file in self._files.items()})
 
     def finish(self) -> None:
         """Complete the files; the folder is still hidden and private."""
@@ -236,53 +251,23 @@ class AtomicFolder(OutputFile):
             self._finished = True
             for file in self._files.values():
                 file.commit()
-            _sync(self.temporary)
+            sync_folder(self._temporary)
 
     def commit(self) -> None:
         """Rename the folder to its final name."""
         self.finish()
-        if not self._private:
-            self.temporary.chmod(0o777 & ~_umask())
-        if self._target.exists():
-            self._target.rename(
-                self._target.with_name(f"{self._target.name}.replaced-{secrets.token_hex(4)}")
-            )
-        self.temporary.rename(self._target)
-        _sync(self._target.absolute().parent)
+        self._grant(0o777)
+        target = Path(self._target)
+        if target.exists():
+            target.rename(target.with_name(f"{target.name}.replaced-{secrets.token_hex(4)}"))
+        self._temporary.rename(target)
+        sync_folder(target.absolute().parent)
 
     def discard(self) -> None:
         """Delete the unfinished folder."""
         for file in self._files.values():
             file.discard()
-        shutil.rmtree(self.temporary, ignore_errors=True)
-
-
-class MemoryFile(OutputFile):
-    """An output that stays in memory; `temporary` is its bytes."""
-
-    def __init__(self) -> None:
-        self._buffer = io.BytesIO()
-
-    def write(self, data: bytes) -> int:
-        """Add bytes."""
-        return self._buffer.write(data)
-
-    def take_over(self, path: Path) -> Path:
-        """Move what is written so far to a file, and start again."""
-        path.write_bytes(self._buffer.getvalue())
-        path.chmod(0o600)
-        self._buffer = io.BytesIO()
-        return path
-
-    @property
-    def temporary(self) -> bytes:
-        """The bytes written so far."""
-        return self._buffer.getvalue()
-
-    @property
-    def sha256(self) -> str:
-        """The hash of the bytes."""
-        return hashlib.sha256(self._buffer.getbuffer()).hexdigest()
+        shutil.rmtree(self._temporary, ignore_errors=True)
 
 
 class Writer:
@@ -301,11 +286,19 @@ class Writer:
         private: bool = False,
         never_replace: Iterable[object] = (),
     ) -> None:
-        self.layout = layout
-        self._output: OutputFile = _output(path, layout, private, never_replace)
-        self._done = False
+        self.layout, self._done = layout, False
+        own = registry.get(layout.format)
+        if path is None:
+            self._output = OutputFile()
+        else:
+            if own.traits.folder and Path(path).is_dir():
+                own.check_folder(Path(path))
+            kind = AtomicFolder if own.traits.folder else AtomicFile
+            self._output = kind(
+                path, compression=layout.compression, private=private, never_replace=never_replace
+            )
         try:
-            self._encoder = registry.get(layout.format).encoder(layout, self._output)
+            self._encoder = own.encoder(layout, self._output)
         except BaseException:
             self._output.discard()
             raise
@@ -339,27 +332,10 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *about: object) -> None:
         if not self._done:
             self._encoder.abandon()
             self._output.discard()
-
-
-def _output(
-    path: str | Path | None, layout: Layout, private: bool, never_replace: Iterable[object]
-) -> OutputFile:
-    if path is None:
-        return MemoryFile()
-    own = registry.get(layout.format)
-    if own.traits.folder:
-        if Path(path).is_dir():
-            own.check_folder(Path(path))
-        return AtomicFolder(
-            path, compression=layout.compression, private=private, never_replace=never_replace
-        )
-    return AtomicFile(path, compression=layout.compression, private=private, never_replace=never_replace)
 
 
 def write(
@@ -387,21 +363,6 @@ def temporary_name(path: str | Path) -> Path:
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}.unfinished")
 
 
-def _create(path: str | Path) -> tuple[Path, IO[bytes]]:
-    """Create the hidden file; standard output is collected in the system's temporary folder."""
-    if str(path) == "-":
-        handle, name = tempfile.mkstemp(suffix=".unfinished")  # mkstemp gives mode 0600
-        return Path(name), os.fdopen(handle, "wb")
-    if Path(path).is_dir():
-        raise UsageError(f"{display_name(path)} is a folder", hint="name a file, or choose --format ubi")
-    temporary = temporary_name(path)
-    try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise UsageError(f"{display_name(path)} cannot be written: {error.strerror}") from None
-    return temporary, os.fdopen(handle, "wb")
-
-
 def _compressor(compression: str) -> Any:
     """Return a compressor whose bytes depend on the content alone: no time and no name in the header."""
     if compression == "gz":
@@ -413,31 +374,16 @@ def _compressor(compression: str) -> Any:
     return None
 
 
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _sync(folder: Path) -> None:
-    """Bring the names in a folder to disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def sha256(path: str | Path) -> str:
     """Return the hash of a file's bytes; of a folder, the hash of its files' names and hashes."""
     target = Path(path)
     if not target.is_dir():
         with open(target, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    return folder_hash({part.name: sha256(part) for part in target.iterdir() if part.is_file()})
+    return _folder_hash({part.name: sha256(part) for part in target.iterdir() if part.is_file()})
 
 
-def folder_hash(hashes: dict[str, str]) -> str:
+def _folder_hash(hashes: dict[str, str]) -> str:
     """Return the hash of the sorted lines `hash, two spaces, name`, as sha256sum prints them."""
     lines = "".join(f"{hashes[name]}  {name}\n" for name in sorted(hashes))
     return hashlib.sha256(lines.encode()).hexdigest()

@@ -79,11 +79,7 @@ def _damaged(options: ReadOptions) -> DataError:
 def type_name(kind: pl.DataType) -> str:
     """Return the name of a column type; nested and rare ones are stored as text."""
     if isinstance(kind, pl.Datetime):
-        return (
-            f"Datetime({kind.time_unit}, {kind.time_zone})"
-            if kind.time_zone
-            else f"Datetime({kind.time_unit})"
-        )
+        return f"Datetime({kind.time_unit}{f', {kind.time_zone}' if kind.time_zone else ''})"
     return str(kind) if str(kind) in _SIMPLE else "String"
 
 
@@ -207,17 +203,15 @@ class ParquetEncoder(Encoder):
 
     def write(self, frame: pl.DataFrame) -> None:
         """Write the next records."""
-        typed = _typed(frame, self._layout)
+        frames = [_typed(frame, self._layout)]
+        if self._held is None and self._stream is None and not self._parts:
+            self._held = frames[0]
+            return
+        if self._held is not None:
+            frames, self._held = [self._held, *frames], None
         with self._translated_errors():
-            if self._parts:
-                self._spool(typed)
-            elif self._stream is not None:
-                self._continue(typed)
-            elif self._held is None:
-                self._held = typed
-            else:
-                first, self._held = self._held, None
-                self._begin(first, typed)
+            for typed in frames:
+                self._add(typed)
 
     @contextlib.contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -234,24 +228,17 @@ class ParquetEncoder(Encoder):
                 "the records do not fit the column types of the layout", hint="choose another format"
             ) from None
 
-    def _begin(self, first: pl.DataFrame, second: pl.DataFrame) -> None:
-        if self._layout.compression or first.schema != second.schema:  # compressed bytes cannot be read back
-            self._spool(first)
-            self._spool(second)
-            return
-        self._stream = ParquetStream(first.schema, self._output)
-        for frame in (first, second):
-            self._stream.put(frame)
-
-    def _continue(self, typed: pl.DataFrame) -> None:
-        assert self._stream is not None
-        if typed.schema == self._stream.schema:
+    def _add(self, typed: pl.DataFrame) -> None:
+        if self._stream is None and not self._parts and not self._layout.compression:
+            self._stream = ParquetStream(typed.schema, self._output)  # compressed bytes cannot be read back
+        if self._stream is not None and typed.schema == self._stream.schema:
             self._stream.put(typed)
             return
-        self._stream.close()
-        self._stream = None
-        self._folder.mkdir(mode=0o700)
-        self._parts.append(pl.scan_parquet(self._output.take_over(self._folder / "begun.parquet")))
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+            self._folder.mkdir(mode=0o700)
+            self._parts.append(pl.scan_parquet(self._output.take_over(self._folder / "begun.parquet")))
         self._spool(typed)
 
     def _spool(self, typed: pl.DataFrame) -> None:
@@ -273,20 +260,16 @@ class ParquetEncoder(Encoder):
         if self._stream is not None:
             self._stream.close()
         elif self._parts:
-            self._join_parts()
+            shapes = [part.collect_schema().to_frame() for part in self._parts]
+            schema = pl.concat(shapes, how="vertical_relaxed").schema  # each column's type over all parts
+            parts = pl.concat([part.cast(schema) for part in self._parts])
+            parts.sink_parquet(self._output, compression="zstd", compression_level=1)  # type: ignore[call-overload]
         else:
             empty = pl.DataFrame(schema={name: _TYPES.get(name, pl.String) for name in self._layout.mapping})
             frame = self._held if self._held is not None else _typed(empty, self._layout)
             buffer = io.BytesIO()
             frame.write_parquet(buffer, compression="zstd", compression_level=1)
             self._output.write(buffer.getvalue())
-
-    def _join_parts(self) -> None:
-        """Choose each column's type over all parts, then stream them into one file."""
-        shapes = [part.collect_schema().to_frame() for part in self._parts]
-        schema = pl.concat(shapes, how="vertical_relaxed").schema
-        parts = pl.concat([part.cast(schema) for part in self._parts])
-        parts.sink_parquet(self._output, compression="zstd", compression_level=1)  # type: ignore[call-overload]
 
     def abandon(self) -> None:
         """Stop; the file is incomplete."""
@@ -318,15 +301,12 @@ def frame_layout(frame: pl.DataFrame, like: Layout | None, keep: Sequence[str]) 
 
 def _typed(frame: pl.DataFrame, layout: Layout) -> pl.DataFrame:
     """Return the layout's columns with the types that the input had, where the values allow it."""
-    if layout.time_style == times.NATIVE and "time" in frame.columns:
-        moments = frame["time"].cast(times.TIME)
-        frame = frame.drop("time")
-    else:
-        moments = None
+    native = layout.time_style == times.NATIVE and "time" in frame.columns
     columns = []
-    for name, column in zip(layout.columns, layout.arrange(frame).get_columns(), strict=True):
-        is_time = moments is not None and layout.mapping.get("time") == name
-        values = moments if is_time and moments is not None else column
+    arranged = layout.arrange(frame.drop("time") if native else frame).get_columns()
+    for name, column in zip(layout.columns, arranged, strict=True):
+        is_time = native and layout.mapping.get("time") == name
+        values = frame["time"].cast(times.TIME) if is_time else column
         columns.append(_as_before(values, layout.types.get(name)).alias(name))
     return pl.DataFrame(columns)
 

@@ -53,6 +53,10 @@ class ReadOptions:
             format = format or layout.format  # noqa: A001
         return cls(format, mapping or {}, keep, **more)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the options as keyword arguments of `read` and `pieces`."""
+        return {name: value for name, value in vars(self).items() if name != "where"}
+
 
 @dataclass
 class RawTable:

@@ -63,8 +63,8 @@ class FormatTraits:
     holds_counts: bool = True  # can hold a table of counts
 
 
-class Reader(Protocol):
-    """Rows of an opened input."""
+class Described(Protocol):
+    """What is known about an input while it is read."""
 
     @property
     def layout(self) -> Layout:
@@ -74,20 +74,16 @@ class Reader(Protocol):
     def dropped(self) -> tuple[str, ...]:
         """Columns that are not passed on."""
 
+
+class Reader(Described, Protocol):
+    """Rows of an opened input."""
+
     def tables(self) -> Iterator[RawTable]:
         """Yield the rows, values as the file has them."""
 
 
-class BlockParser(Protocol):
+class BlockParser(Described, Protocol):
     """Parser of whole lines, for files and for the service."""
-
-    @property
-    def layout(self) -> Layout:
-        """How the lines look."""
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Columns that are not passed on."""
 
     def parse(self, block: Block, first_row: int = 0) -> RawTable:
         """Return the rows of a block, numbered from `first_row`."""

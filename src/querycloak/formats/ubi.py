@@ -15,13 +15,13 @@ from querycloak.errors import Refused, UsageError
 from querycloak.formats import times, validation
 from querycloak.formats.columns import missing_column
 from querycloak.formats.jsonl import (
-    RARE_KEYS,
     Object,
     as_kept,
     as_text,
     common_keys,
     from_kept,
     kind_of,
+    rare_keys,
     read_objects,
     to_json,
 )
@@ -150,6 +150,7 @@ class UbiReader:
         self._queries, self._options = queries, options
         self._mapping = {**NAMES, **options.mapping}
         self._dropped: dict[str, None] = {}
+        self._with_rare_keys = 0
         self._refuse_identity()
         self._broken_events: list[str] = []
         events = options.events or (_find(queries.folder, EVENTS) if queries.folder else None)
@@ -166,7 +167,7 @@ class UbiReader:
     @property
     def dropped(self) -> tuple[str, ...]:
         """Fields seen so far that are not passed on."""
-        return tuple(self._dropped)
+        return (*self._dropped, *rare_keys(self._with_rare_keys))
 
     def tables(self) -> Iterator[RawTable]:
         """Yield the rows; clicks that belong to no query come last, as bad rows."""
@@ -214,8 +215,7 @@ class UbiReader:
         """Add the fields of documents that are not used to the dropped ones."""
         common, rare = common_keys(items, (*_SCHEMA, *used))
         self._dropped |= dict.fromkeys(name for name in common if name not in used)
-        if rare:
-            self._dropped[RARE_KEYS] = None
+        self._with_rare_keys += rare
 
     def _table(self, lines: list[Object | str], first: int, may_hold_nul: bool) -> RawTable:
         items = [line if isinstance(line, dict) else {} for line in lines]

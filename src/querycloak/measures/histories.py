@@ -13,7 +13,7 @@ import polars as pl
 
 from querycloak.dictionary import Dictionary
 from querycloak.errors import NotApplicable
-from querycloak.kernels.information import information
+from querycloak.kernels.arrays import information
 from querycloak.kernels.overlap import closest
 from querycloak.measures.base import Kind, LogPair, Measure, Unit
 

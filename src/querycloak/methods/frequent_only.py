@@ -25,11 +25,6 @@ class FrequentOnly(Protector):
 
     Guarantee: every released query was asked by at least `k` people before its first row left.
 
-    Limits:
-        - texts that k people share and that still say something about one of them
-        - k accounts that one attacker opened to push a text over the threshold
-        - times and clicked pages, which leave as they are (see `time` of other methods)
-
     Reference: the allow-list by frequency of ORCAS (Craswell et al., 2020) and of Adar (2007).
     """
 
@@ -43,11 +38,7 @@ class FrequentOnly(Protector):
         """Settings of `frequent-only`."""
 
         k: int = setting(
-            5,
-            kind=int,
-            at_least=2,
-            stronger="larger",
-            help="people who must have asked a query before it leaves",
+            5, at_least=2, stronger="larger", help="people who must have asked a query before it leaves"
         )
 
     settings: Settings

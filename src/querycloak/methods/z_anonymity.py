@@ -11,9 +11,9 @@ from querycloak.audits.users import in_company
 from querycloak.dictionary import Dictionaries
 from querycloak.guarantee import Guarantee
 from querycloak.log import COLUMN_BIT, MISSING, Batch, IntArray
-from querycloak.methods.shared.labels import Pseudonyms, labels_setting
+from querycloak.methods.shared.labels import LabelMethod, labels_setting
 from querycloak.methods.shared.user_counts import UsersInWindow
-from querycloak.protector import Protector, State, Traits
+from querycloak.protector import State, Traits
 from querycloak.settings import setting
 
 SECOND = 1_000_000  # times are in microseconds
@@ -22,7 +22,7 @@ _KINDS = 16  # keys of queries and of each level must not meet: code * 16 + leve
 _COUNTED = ("keys", "pairs", "queue")  # arrays of a snapshot that begin with keys
 
 
-class ZAnonymity(Protector):
+class ZAnonymity(LabelMethod):
     """Release a query at once if z different people asked it within the last `window` seconds.
 
     A query that too few share is replaced by the deepest of its categories that enough share (with
@@ -30,11 +30,6 @@ class ZAnonymity(Protector):
 
     Guarantee: each released text, a query or a category, was asked by at least `z` people in the last
     `window` seconds, the record's own user among them.
-
-    Limits:
-        - linking all records of one label: labels are the users' own, or steady pseudonyms
-        - a text that z people share within the window and that still names one of them
-        - z accounts of one attacker
 
     Reference: zero-delay anonymisation of streams (Jha et al., z-anonymity, 2020).
     """
@@ -46,16 +41,12 @@ class ZAnonymity(Protector):
         """Settings of `z-anonymity`."""
 
         z: int = setting(
-            5,
-            kind=int,
-            at_least=2,
-            stronger="larger",
-            help="people who must have asked the same within the window",
+            5, at_least=2, stronger="larger", help="people who must have asked the same within the window"
         )
         window: float = setting(
-            3600.0, kind=float, at_least=0.000001, stronger="smaller", help="length of the window, in seconds"
+            3600.0, at_least=0.000001, stronger="smaller", help="length of the window, in seconds"
         )
-        generalise: bool = setting(True, kind=bool, help="show a category where the query itself is too rare")
+        generalise: bool = setting(True, help="show a category where the query itself is too rare")
         labels: str = labels_setting()
 
         @property
@@ -67,7 +58,6 @@ class ZAnonymity(Protector):
 
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(settings.labels, key, texts)
         self._users = UsersInWindow(settings.span)
 
     @classmethod
@@ -150,10 +140,6 @@ class ZAnonymity(Protector):
         blank[coarse] |= COLUMN_BIT["rank"] | COLUMN_BIT["url"]
         return batch.replace(query=query, category=category, blank=blank)
 
-    def label_of(self, users: IntArray) -> IntArray:
-        """Return the label that stands for each user in what leaves."""
-        return self._labels.of(users)
-
     def close(self) -> Batch:
         """Return nothing, since nothing is held."""
         return Batch.empty(self.texts)
@@ -174,12 +160,10 @@ class ZAnonymity(Protector):
 
     def restore(self, state: State) -> None:
         """Continue from a snapshot."""
-        self._users.restore(state | {f"{name}_first": _keys_in(state, name) for name in _COUNTED})
+        keys: State = {}
+        for name in _COUNTED:
+            level = state[f"{name}_level"]
+            code = np.where(level == 0, state[f"{name}_query"], state[f"{name}_category"])
+            keys[f"{name}_first"] = code * _KINDS + level
+        self._users.restore(state | keys)
         self._restore_dropped(state)
-
-
-def _keys_in(state: State, name: str) -> IntArray:
-    """Combine the keys of one table again."""
-    level = state[f"{name}_level"]
-    code = np.where(level == 0, state[f"{name}_query"], state[f"{name}_category"])
-    return np.asarray(code * _KINDS + level)

@@ -13,51 +13,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from querycloak.spark.batch import SkippedRows, protect
-    from querycloak.spark.classify import classify
-    from querycloak.spark.finishing import finish_stream, stream_counts
-    from querycloak.spark.kafka import from_kafka, write_kafka
-    from querycloak.spark.session import start as start_session
-    from querycloak.spark.streaming import protect_stream, write_files
+    from querycloak.spark.batch import SkippedRows as SkippedRows
+    from querycloak.spark.batch import protect as protect
+    from querycloak.spark.dataframe import classify as classify
+    from querycloak.spark.engine import SparkEngine as SparkEngine
+    from querycloak.spark.kafka import from_kafka as from_kafka
+    from querycloak.spark.kafka import write_kafka as write_kafka
+    from querycloak.spark.session import start_session as start_session
+    from querycloak.spark.streaming import finish_stream as finish_stream
+    from querycloak.spark.streaming import protect_stream as protect_stream
+    from querycloak.spark.streaming import stream_counts as stream_counts
+    from querycloak.spark.streaming import write_files as write_files
 
-#: Where each name is, and what it is called there.
-_HOME = {
-    "SkippedRows": ("batch", "SkippedRows"),
-    "classify": ("classify", "classify"),
-    "finish_stream": ("finishing", "finish_stream"),
-    "from_kafka": ("kafka", "from_kafka"),
-    "protect": ("batch", "protect"),
-    "protect_stream": ("streaming", "protect_stream"),
-    "start_session": ("session", "start"),
-    "stream_counts": ("finishing", "stream_counts"),
-    "write_files": ("streaming", "write_files"),
-    "write_kafka": ("kafka", "write_kafka"),
+_MODULES = {
+    "batch": ("SkippedRows", "protect"),
+    "dataframe": ("classify",),
+    "engine": ("SparkEngine",),
+    "kafka": ("from_kafka", "write_kafka"),
+    "session": ("start_session",),
+    "streaming": ("finish_stream", "protect_stream", "stream_counts", "write_files"),
 }
-
-__all__ = [
-    "SkippedRows",
-    "classify",
-    "finish_stream",
-    "from_kafka",
-    "protect",
-    "protect_stream",
-    "start_session",
-    "stream_counts",
-    "write_files",
-    "write_kafka",
-]
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Load names on first use; say which part is missing before anything of Spark is imported."""
+    """Load names on first use; raise if a part is missing before anything of Spark is imported."""
     if name not in _HOME:
         raise AttributeError(f"module 'querycloak.spark' has no attribute {name!r}")
     from querycloak.spark.session import check
 
     check()
-    module, there = _HOME[name]
-    return getattr(import_module(f"querycloak.spark.{module}"), there)
+    return getattr(import_module(f"querycloak.spark.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_HOME)

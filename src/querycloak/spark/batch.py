@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import polars as pl
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
 from querycloak import keys
 from querycloak.dictionary import Dictionaries
@@ -21,13 +24,9 @@ from querycloak.keys import Secret
 from querycloak.log import Batch
 from querycloak.protector import Labels, Protector
 from querycloak.settings import as_text
-from querycloak.spark import dataframe, session, stage_worker, time_slices, windows
+from querycloak.spark import dataframe, stage_worker, time_slices, windows
 from querycloak.spark.plan import Plan
 from querycloak.spark.stage_worker import NOW, ORDER, TRUTH, TableWorker
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
 
 #: Workers for each core: more even out keys of unequal weight, fewer start faster.
 _PARTS_A_CORE: Final = 4
@@ -62,7 +61,6 @@ def protect(
     The rows are those that `querycloak.protect` releases for the same secret. `truth` adds the columns of
     the ground truth. Some counting is done at once; bad rows are reported by a `SkippedRows` warning.
     """
-    session.check()
     secret = Secret.choose(seed, Path(secret_file) if secret_file else None)
     key = keys.release_key(secret, "", keys.release_id(secret, "", 0))
     chosen = {name: as_text(value) for name, value in settings.items()}
@@ -79,8 +77,6 @@ def protect(
 
 def cleaned(log: DataFrame, mapping: Mapping[str, str], keep: Sequence[str], strict: bool) -> DataFrame:
     """Exclude bad rows, counted by reason."""
-    from pyspark.sql import functions as F
-
     known = dataframe.canonical(log, mapping, keep)
     dataframe.check_numbers(known)  # also those of a Parquet file: a join or `explode` doubles them
     bad = {reason: count for reason, count in dataframe.left_out(known).items() if reason}
@@ -127,20 +123,15 @@ class Run:
 
     def released(self, truth: bool = False) -> DataFrame:
         """Return the released rows, or the table; with the ground truth of each row, if requested."""
-        from pyspark.sql import functions as F
-
         records = self.result.filter(F.col("_report").isNull())
         if self.plan.whole().table:
             return records.select(self.plan.table_columns())
         names = [n for n in self.result.columns if n.startswith(TRUTH)] if truth else []
-        shown = [_shown(name).alias(self.given.get(name, name)) for name in self.plan.columns]
+        values = {name: F.col(name) for name in self.plan.columns}
+        if "time" in values:
+            values["time"] = F.timestamp_micros("time")
+        shown = [value.alias(self.given.get(name, name)) for name, value in values.items()]
         return records.select(*shown, *(F.col(name).alias(name.removeprefix(TRUTH)) for name in names))
-
-
-def _shown(name: str) -> Column:
-    from pyspark.sql import functions as F
-
-    return F.timestamp_micros("time") if name == "time" else F.col(name)
 
 
 def start(
@@ -153,8 +144,6 @@ def start(
     slice_rows: int = time_slices.SLICE,
 ) -> Run:
     """Plan the work on valid rows: their places in the whole log, then one method after the other."""
-    from pyspark.sql import functions as F
-
     check_distributable(stages, key)
     check_columns(list(stages), log.columns)
     log, given = dataframe.neutral(log)
@@ -185,9 +174,6 @@ def start(
 
 def _with_moments(log: DataFrame, key: bytes) -> DataFrame:
     """Add the moment of each row; the order of a log without times is derived from the key."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import LongType, StructField, StructType
-
     if "time" in log.columns:
         return log.withColumn("_moment", F.col("time"))
     schema = StructType([*log.schema.fields, StructField("_moment", LongType())])
@@ -218,8 +204,6 @@ _TRUTH_TYPES: Final = {"original_user": "string", "original_label": "string", "l
 
 
 def _schema(log: DataFrame, columns: Sequence[str], more: Mapping[str, str]) -> StructType:
-    from pyspark.sql.types import LongType, StructField, StructType
-
     schema = StructType([StructField("row", LongType())])
     for name in columns:
         schema.add(StructField(name, log.schema[name].dataType))

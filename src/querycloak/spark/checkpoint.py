@@ -7,13 +7,12 @@ import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
 
 from querycloak.errors import DataError, Refused
 from querycloak.spark.session import translate_errors
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 #: The file in a checkpoint, beside Spark's own, that says what it was started with.
 NOTE: Final = "querycloak.json"

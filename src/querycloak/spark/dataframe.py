@@ -1,18 +1,24 @@
-"""A log as a DataFrame: its columns, row numbers, and bad rows by reason."""
+"""A log as a DataFrame: its columns, row numbers, bad rows by reason, and categories of its queries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import cache, partial
+from typing import Any, Final
 
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, StringType, StructField, StructType
+
+from querycloak import text
 from querycloak.errors import DataError, UsageError
 from querycloak.formats import ReadOptions, validation
 from querycloak.formats.columns import check_options, map_columns
 from querycloak.log import CANONICAL
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from querycloak.spark.transfer import batches, frames
+from querycloak.text.taxonomy import Taxonomy
 
 _TEXTS: Final = ("user", "query", "url", "category")
 _WHERE: Final = "the DataFrame"
@@ -26,8 +32,6 @@ def canonical(log: DataFrame, mapping: Mapping[str, str], keep: Sequence[str]) -
     `row` must be a column of distinct whole numbers, or the log must come directly from one Parquet file,
     whose rows are numbered. All draws depend on it, so it must not change when Spark computes a part again.
     """
-    from pyspark.sql import functions as F
-
     names = [name for name in log.columns if name != "row"]
     options = ReadOptions(mapping=mapping, keep=keep, where=_WHERE)
     check_options(options)
@@ -85,8 +89,6 @@ class _Column:
 
     @property
     def given(self) -> Column:
-        from pyspark.sql import functions as F
-
         return F.col(self.quoted)
 
     @property
@@ -96,8 +98,6 @@ class _Column:
 
     def value(self) -> Column:
         """Return the column in the type that a log has."""
-        from pyspark.sql import functions as F
-
         if self.name in _TEXTS:
             text = F.try_validate_utf8(self.given.cast("string"))
             return F.when(text != "", text)
@@ -112,16 +112,12 @@ class _Column:
         return self.name in _TEXTS or self.kind == "string"
 
     def _rank(self) -> Column:
-        from pyspark.sql import functions as F
-
         if self.kind in ("float", "double"):
             return F.when(self.given == F.floor(self.given), self.given.try_cast("bigint"))
         text = F.regexp_replace(self.given.cast("string"), r"\.0$", "")
         return text.try_cast("bigint")
 
     def _time(self) -> Column:
-        from pyspark.sql import functions as F
-
         if self.kind == "timestamp":
             return F.unix_micros(self.given)
         if self.kind in ("timestamp_ntz", "date"):  # of no zone: taken for UTC, whatever the session's is
@@ -134,9 +130,6 @@ class _Column:
 
 
 def _numbers(log: DataFrame) -> Column:
-    from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
-
     if "row" in log.columns:
         if dict(log.dtypes)["row"] not in ("bigint", "int", "smallint", "tinyint"):
             raise DataError("the column `row` of the DataFrame holds no whole numbers")
@@ -156,8 +149,6 @@ def _numbers(log: DataFrame) -> Column:
 
 def _fault(known: Mapping[str, _Column], values: Mapping[str, Column], nothing: Column) -> Column:
     """Return the reason to exclude a row, or null: the same as for files, in the same order."""
-    from pyspark.sql import functions as F
-
     given = {name: one.given.cast("string") for name, one in known.items() if one.is_text()}
     texts = [values[name] for name in given]
     tests: list[tuple[str, Column]] = [
@@ -179,8 +170,6 @@ def _fault(known: Mapping[str, _Column], values: Mapping[str, Column], nothing: 
 
 def check_numbers(log: DataFrame) -> None:
     """Refuse rows of the same number: what is drawn for one would be drawn for the other."""
-    from pyspark.sql import functions as F
-
     doubtful = F.col("row").isNull() | (F.col("count") > 1)
     if log.groupBy("row").count().filter(doubtful).limit(1).count():
         raise DataError(
@@ -191,8 +180,6 @@ def check_numbers(log: DataFrame) -> None:
 
 def left_out(log: DataFrame) -> dict[str, int]:
     """Count bad rows by reason, and the good ones under the empty reason."""
-    from pyspark.sql import functions as F
-
     counted = log.groupBy(F.coalesce(_BAD, F.lit("")).alias("reason")).count().collect()
     return {str(row["reason"]): int(row["count"]) for row in counted}
 
@@ -201,3 +188,33 @@ def of_log(names: Sequence[str]) -> tuple[str, ...]:
     """Order the columns of a log: canonical ones, then the kept ones."""
     own = [name for name in names if name not in ("row", _BAD)]
     return (*(n for n in CANONICAL if n in own), *(n for n in own if n not in CANONICAL))
+
+
+def classify(log: DataFrame, classifier: str = "lexical", taxonomy: str | None = None) -> DataFrame:
+    """Add a category (a path from general to specific) and a confidence to each record of a table or stream.
+
+    The result is that of `querycloak.classify`, row for row. Each worker reads `taxonomy`, so all of them
+    must have access to it.
+    """
+    if "query" not in log.columns:
+        raise DataError("the DataFrame has no column `query`, so it cannot be classified")
+    _classifier(classifier, taxonomy)  # an unknown name is reported here, not by a worker
+    others = [field for field in log.schema.fields if field.name not in ("category", "confidence")]
+    answer = [StructField("category", StringType()), StructField("confidence", DoubleType())]
+    schema = StructType([*others, *answer])
+    asked = log.select(*(f"`{field.name}`" for field in others))
+    return asked.mapInArrow(partial(_classified, classifier, taxonomy, schema), schema)
+
+
+@cache
+def _classifier(name: str, taxonomy: str | None) -> tuple[Any, Taxonomy | None]:
+    """Load a classifier; a worker does this once."""
+    tree = text.load_taxonomy(taxonomy) if taxonomy else None
+    return text.RemoteClassifier(tree, url=name) if "://" in name else text.make(name, tree), tree
+
+
+def _classified(name: str, taxonomy: str | None, schema: StructType, rows: Iterable[Any]) -> Iterator[Any]:
+    """Classify piece by piece, each distinct query of a piece once."""
+    classifier, tree = _classifier(name, taxonomy)
+    for frame in frames(rows):
+        yield from batches(text.classify_log(frame, classifier=classifier, taxonomy=tree), schema)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import base64
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+import numpy as np
 import polars as pl
+from pyspark.sql import DataFrame, SparkSession
 
 from querycloak.engines.codec import Released
 from querycloak.engines.local import Outcome, Task
 from querycloak.engines.source import LogSource
+from querycloak.engines.source_state import Stored
 from querycloak.log import COUNTS
+from querycloak.protector import Protector, State
 from querycloak.spark import batch, dataframe, session
 from querycloak.spark.plan import Plan
 from querycloak.spark.session import translate_errors
-from querycloak.spark.side_outputs import combine
 from querycloak.spark.stage_worker import ORDER, TRUTH
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from querycloak.spark.transfer import with_times
 
 
 class SparkEngine:
@@ -34,14 +40,13 @@ class SparkEngine:
     def run(self, source: LogSource, task: Task) -> Iterator[Released]:
         """Yield released records in release order."""
         batch.check_distributable(task.stages, task.key)
-        session.check()
         self._task = task
         return self._parts(source)
 
     def _parts(self, source: LogSource) -> Iterator[Released]:
         self._folder = folder = source.to_parquet(self._task.key, self._task.stages)
         with translate_errors():
-            spark = session.start(self._master, self._conf)
+            spark = session.start_session(self._master, self._conf)
             self._run = self._started(spark, folder)
             self._task.progress("protect", 0, None)
             self._run.result.write.parquet(str(folder / "protected"))
@@ -92,13 +97,63 @@ def _in_order(folder: Path, run: batch.Run) -> Iterator[Released]:
 
 
 def _released(found: pl.DataFrame, run: batch.Run) -> Released:
-    times = [pl.col("time").cast(pl.Datetime("us", "UTC"))] if "time" in run.plan.columns else []
     truth = found.select(name for name in found.columns if name.startswith(TRUTH))
     named = truth.rename(lambda name: name.removeprefix(TRUTH))
-    return Released(found.select(run.plan.columns).with_columns(times).rename(run.given), named)
+    return Released(with_times(found).select(run.plan.columns).rename(run.given), named)
 
 
 def _nothing(plan: Plan) -> Released:
     """Return an empty part, which a table has instead of records."""
     truth = {"original_row": pl.Int64, "original_user": pl.String, "released_after": pl.Int64}
     return Released(pl.DataFrame(), pl.DataFrame(schema=truth))
+
+
+@dataclass
+class WorkerReports:
+    """The reports of all workers, combined by method."""
+
+    dropped: list[Counter[str]]
+    explanation: list[dict[str, Any]]
+    tally: list[State]
+    stored: list[pl.DataFrame | None]
+
+
+def combine(
+    methods: Sequence[Protector], stored: Sequence[Stored], reports: Iterable[bytes]
+) -> WorkerReports:
+    """Combine the reports of all workers."""
+    every = [json.loads(one) for one in reports]
+    by_place = [[one for one in every if one["place"] == place] for place in range(len(methods))]
+    return WorkerReports(
+        [sum((Counter(one["dropped"]) for one in some), Counter()) for some in by_place],
+        [_added([one["explanation"] for one in some]) for some in by_place],
+        [_joined([one["tally"] for one in some]) for some in by_place],
+        [
+            _merged(method, [one["state"] for one in some], loaded)
+            for method, some, loaded in zip(methods, by_place, stored, strict=True)
+        ],
+    )
+
+
+def _added(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Add numbers at any depth; other values are the same in all parts."""
+    found: dict[str, Any] = {}
+    for name, value in (pair for part in parts for pair in part.items()):
+        if isinstance(value, dict):
+            found[name] = _added([found.get(name, {}), value])
+        else:
+            found[name] = found.get(name, 0) + value if isinstance(value, int | float) else value
+    return found
+
+
+def _joined(parts: list[dict[str, list[Any]]]) -> State:
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: np.array([value for part in parts for value in part[name]]) for name in names}
+
+
+def _merged(method: Protector, tables: list[str], loaded: Stored) -> pl.DataFrame | None:
+    """Combine the state that workers of a method store for the next release."""
+    found = [pl.read_ipc(io.BytesIO(base64.b64decode(table))) for table in tables if table]
+    if not found or method.source_state is None:
+        return None
+    return method.source_state.merge(found, loaded if isinstance(loaded, pl.DataFrame) else None)

@@ -6,16 +6,20 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import polars as pl
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import LongType, StructField, StructType
 
 from querycloak.errors import UsageError
 from querycloak.formats import times
 from querycloak.log import CANONICAL
 from querycloak.spark.streaming import NOW, start_query
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
 
 #: A record's number is its topic's, its message's partition and its offset: so many bits of each.
 TOPIC_BITS, PARTITION_BITS, OFFSET_BITS = 7, 12, 44
@@ -31,24 +35,19 @@ def from_kafka(
     are several topics, name all in `topics`, always in the same order (new ones at the end).
     Times are read as everywhere: those without a zone are UTC, and numbers are seconds or parts of them.
     """
-    from pyspark.sql import functions
-    from pyspark.sql.types import LongType, StructField, StructType
-
     _check_topics(messages, topics)
     kinds = ", ".join(f"`{name}` string" for name in columns)
-    read = functions.from_json(functions.col("value").cast("string"), kinds).alias("record")
+    read = F.from_json(F.col("value").cast("string"), kinds).alias("record")
     found = messages.select(_number(topics).alias("row"), read).select("row", "record.*")
     if "time" not in columns:
         return found
     kind = {"time": LongType()}
     schema = StructType([StructField(one.name, kind.get(one.name, one.dataType)) for one in found.schema])
-    return found.mapInArrow(_read_times, schema).withColumn("time", functions.timestamp_micros("time"))
+    return found.mapInArrow(_read_times, schema).withColumn("time", F.timestamp_micros("time"))
 
 
 def _number(topics: Sequence[str]) -> Column:
     """Return the number of each message; one that does not fit stops the query."""
-    from pyspark.sql import functions as F
-
     places = [F.when(F.col("topic") == name, F.lit(at)) for at, name in enumerate(topics)]
     parts = (
         (F.coalesce(*places) if places else F.lit(0), TOPIC_BITS, PARTITION_BITS + OFFSET_BITS),
@@ -82,8 +81,6 @@ def _several(messages: DataFrame) -> bool:
 
 def _options(leaf: Any) -> Any:
     """Return the options of a stream if it is one of Spark's connectors."""
-    from py4j.protocol import Py4JError
-
     with suppress(Py4JError):  # anything else has no such thing
         return leaf.extraOptions()
     return {}
@@ -91,9 +88,6 @@ def _options(leaf: Any) -> Any:
 
 def _read_times(source: Iterable[Any]) -> Iterator[Any]:
     """Parse times as the formats do, in any time zone of Spark's session."""
-    import polars as pl
-    import pyarrow as pa
-
     for batch in source:
         texts = pl.Series("time", batch.column("time"))
         read = {"time": pa.array(times.parse(texts).to_physical().to_arrow(), pa.int64())}
@@ -117,8 +111,6 @@ def write_kafka(
     have the column `id` (`protect_stream(..., ids=True)`), which becomes the key of each message. A repeated
     record has the same id, so readers, or a compacted topic, keep one. `options` are Spark's (`kafka.…`).
     """
-    from pyspark.sql import functions as F
-
     if "id" not in released.columns:
         raise UsageError(
             "Spark's Kafka sink can write a record twice, and the records have no `id`",

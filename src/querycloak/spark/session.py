@@ -47,7 +47,7 @@ _TLS: Final = "spark.ssl.rpc.enabled"
 _OURS: Final = re.compile(r"querycloak\.errors\.(\w+): (.+?)(?:\n\s*\nhint: ([^\n]+))?\n", re.DOTALL)
 
 
-def start(master: str = "local[*]", options: Mapping[str, str] | None = None) -> SparkSession:
+def start_session(master: str = "local[*]", options: Mapping[str, str] | None = None) -> SparkSession:
     """Start a session, or return the one that runs; `options` are Spark's own and come last.
 
     A running session keeps its settings for disks and traffic. It is refused if records would travel

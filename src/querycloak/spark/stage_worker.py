@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
+from pyspark.sql.types import StructType
 
 from querycloak.dictionary import Dictionaries
 from querycloak.engines import codec, state_codec
@@ -18,11 +22,7 @@ from querycloak.engines.source_state import load_state, save_state
 from querycloak.log import MISSING, Batch, IntArray
 from querycloak.protector import Protector
 from querycloak.spark.plan import Plan, lane_of
-from querycloak.spark.side_outputs import report
-from querycloak.spark.transfer import NEVER, batches, coded, frames, release_order
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+from querycloak.spark.transfer import NEVER, batches, coded, frames, release_order, with_times
 
 #: The order of rows in which a later method, or a reader of the release, gets them. `_closing`: released only
 #: at the end of the log; `_tie` orders rows of one moment.
@@ -78,27 +78,14 @@ class StageWorker:
 class _OneOfSeveral(Pipeline):
     """The pipeline of one method among several: rows keep what the other methods did to them."""
 
+    reads = rewrites = empties = frozenset[str]()  # each instance has its own
+
     def __init__(self, plan: Plan, place: int, texts: Dictionaries) -> None:
         super().__init__([plan.stages[place]], plan.key, texts, first=place)
         whole = plan.whole()
-        self._rewrites, self._empties = whole.rewrites, whole.empties
+        self.rewrites, self.empties = whole.rewrites, whole.empties
         earlier = frozenset(plan.rewritten(place - 1)) if place else frozenset[str]()
-        self._reads = self.traits[0].reads | earlier | {"time"}
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """Columns that a batch must contain: also those that an earlier method changed."""
-        return self._reads
-
-    @property
-    def rewrites(self) -> frozenset[str]:
-        """Columns whose released value comes from the batch, set by any method."""
-        return self._rewrites
-
-    @property
-    def empties(self) -> frozenset[str]:
-        """Columns that any method empties."""
-        return self._empties
+        self.reads = self.traits[0].reads | earlier | {"time"}
 
 
 class TableWorker(StageWorker):
@@ -130,13 +117,10 @@ class TableWorker(StageWorker):
 
     def _encoded(self, firsts: pl.DataFrame) -> Batch:
         """Return searches as integers, each column as the method before this one left it."""
-        columns = {"row": firsts["_head"].to_numpy(), "seq": firsts["_seq"].to_numpy()}
-        if "_blank" in firsts.columns:
-            columns["blank"] = firsts["_blank"].to_numpy()
-        for name in sorted(self.pipeline.reads & set(self.plan.columns)):
-            now = NOW + name if NOW + name in firsts.columns else name
-            columns[name] = codec.encode_column(firsts[now], name, self.pipeline.texts)
-        return Batch.of(columns, self.pipeline.texts)
+        inside = {"_head": "row", "_seq": "seq", "_blank": "blank"}
+        numbers = {name: firsts[n].to_numpy() for n, name in inside.items() if n in firsts.columns}
+        now = firsts.select(pl.col(f"^{NOW}.*$").name.map(lambda name: name.removeprefix(NOW)))
+        return coded(firsts.with_columns(*now), self.pipeline.reads, self.pipeline.texts, **numbers)
 
     def _decoded(self, batch: Batch, closing: bool) -> pl.DataFrame:
         last = self.plan.is_last(self.place)
@@ -180,10 +164,8 @@ class TableWorker(StageWorker):
         return released.truth.columns
 
     def report(self) -> bytes:
-        """Return what rows do not contain: dropped records by reason, facts, stored state."""
-        table = save_state(self.method) if self.plan.stored else None
-        tally = {name: array.tolist() for name, array in self.method.tally().items()}
-        return report(self.place, dict(self.method.dropped), self.method.explanation, tally, table)
+        """Return what rows do not contain."""
+        return report(self.method, self.place, save_state(self.method) if self.plan.stored else None)
 
 
 class StreamWorker(StageWorker):
@@ -216,8 +198,10 @@ class StreamWorker(StageWorker):
         when, which = firsts["_when"].to_numpy(), firsts["_which"].to_numpy()
         fresh = np.ones(when.size, bool)
         fresh[1:] = (np.diff(when) != 0) | (np.diff(which) != 0)
-        batch = coded(firsts, self.traits.reads, self.pipeline.texts)
-        released, late = self.live.push(batch.replace(seq=self.moments + np.cumsum(fresh)))
+        numbers = {"row": firsts["_row"].to_numpy(), "blank": firsts["_blank"].to_numpy()}
+        numbers["seq"] = self.moments + np.cumsum(fresh)
+        batch = coded(firsts, self.traits.reads | {"time"}, self.pipeline.texts, **numbers)
+        released, late = self.live.push(batch)
         self._dropped[OUT_OF_ORDER] += int(late.size)
         found = self._decoded(released, when[fresh], which[fresh])
         self.moments += int(fresh.sum())
@@ -281,6 +265,21 @@ class StreamWorker(StageWorker):
         return worker
 
 
+def report(method: Protector, place: int, table: pl.DataFrame | None = None) -> bytes:
+    """Return what rows do not contain: dropped records by reason, facts, and the state to be stored."""
+    buffer = io.BytesIO()
+    if table is not None:
+        table.write_ipc(buffer)
+    facts = {
+        "place": place,
+        "dropped": dict(method.dropped),
+        "explanation": method.explanation,
+        "tally": {name: array.tolist() for name, array in method.tally().items()},
+        "state": base64.b64encode(buffer.getvalue()).decode(),
+    }
+    return json.dumps(facts).encode()
+
+
 def run_partition(plan: Plan, place: int, schema: StructType, rows: Iterable[Any]) -> Iterator[Any]:
     """Run a method on one Spark partition; the last row is its report, with those of earlier methods."""
     work = TableWorker(plan, place)
@@ -295,16 +294,10 @@ def _without_reports(pieces: Iterator[pl.DataFrame], reports: list[bytes]) -> It
     """Yield rows; collect the reports of earlier methods."""
     for frame in pieces:
         if "_report" not in frame.columns:
-            yield _typed(frame)
+            yield with_times(frame)
             continue
         reports += frame["_report"].drop_nulls().to_list()
-        yield _typed(frame.filter(pl.col("_report").is_null()))
-
-
-def _typed(frame: pl.DataFrame) -> pl.DataFrame:
-    """Read times as microseconds, so that Spark's time zone has no influence."""
-    times = [pl.col("time").cast(pl.Datetime("us", "UTC"))] if "time" in frame.columns else []
-    return frame.with_columns(times)
+        yield with_times(frame.filter(pl.col("_report").is_null()))
 
 
 def _whole_searches(pieces: Iterator[pl.DataFrame]) -> Iterator[tuple[pl.DataFrame, bool]]:

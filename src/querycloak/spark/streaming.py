@@ -1,29 +1,41 @@
-"""Methods as a streaming query of Spark: plan, stateful operators, and sinks with a private checkpoint."""
+"""Methods as a streaming query of Spark: plan, operators, sinks with a private checkpoint, and its end."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.types import StringType, StructField, StructType
 
 from querycloak import keys
 from querycloak.engines.pipeline import check_live, parse_stages
 from querycloak.engines.source import check_columns
-from querycloak.errors import DataError, UsageError
+from querycloak.errors import DataError, Refused, UsageError
 from querycloak.settings import as_text
 from querycloak.spark import dataframe
 from querycloak.spark.batch import check_distributable
-from querycloak.spark.checkpoint import MARKED, Folder, check_sink, keep_note, make_private, marks_of
+from querycloak.spark.checkpoint import (
+    MARKED,
+    Folder,
+    check_settled,
+    check_sink,
+    keep_note,
+    make_private,
+    marks_of,
+)
 from querycloak.spark.plan import Plan
-from querycloak.spark.session import check
+from querycloak.spark.session import translate_errors
+from querycloak.spark.state_store import Lanes, check_mark, mark_of, rebuilt, route
 from querycloak.spark.transfer import PACKED, plan_traits, put_in_lanes, spell_out
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
-    from pyspark.sql.types import StructType
 
 _STORE: Final = "spark.sql.streaming.stateStore.providerClass"
 _SHUFFLES: Final = "spark.sql.shuffle.partitions"
@@ -31,6 +43,8 @@ _SHUFFLES: Final = "spark.sql.shuffle.partitions"
 _PARTS_AT_ONCE: Final = {
     "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "32"
 }
+#: What a checkpoint counts of the records of each method.
+_COUNTS: Final = ("accepted", "released", "held")
 #: The trigger of a query that waits for nothing.
 NOW: Final = {"processingTime": "0 seconds"}
 
@@ -57,11 +71,19 @@ def protect_stream(
     methods have the same one, pass `{"method.name": value}` as `**`. `ids=True` adds a column `id`, which is
     the same whenever a record is written again, so that readers can drop repeats.
     """
-    check()
     _check_store(records)
     log = log_of(records, mapping or {}, keep)
     plan = plan_of(methods, log.columns, lanes, seed, secret_file, source, settings)
-    return _stream(log, plan, ids)
+    if not plan_traits(plan)[0]:  # then a search goes to one lane with all of its clicks
+        search = [name for name in ("user", "query", "time") if name in log.columns]
+        log = log.repartition(plan.parts, *search)
+    packed = log.mapInArrow(partial(put_in_lanes, plan), PACKED)
+    for place in range(len(plan.stages)):
+        packed = packed.groupBy("lane").transformWithState(
+            Lanes(plan, place), PACKED, outputMode="Append", timeMode="None"
+        )
+    marked = packed.repartition("lane").alias(MARKED + mark_of(plan).hex())
+    return unpacked(marked, log.schema, plan, ids)
 
 
 def plan_of(
@@ -80,7 +102,14 @@ def plan_of(
         raise UsageError(f"`lanes` must be at least 1; got {lanes}")
     key = _key(seed, secret_file, source)
     plan = Plan(tuple(stages), key, dataframe.of_log(columns), rows=0, parts=lanes)
-    _check_stream(plan)
+    check_live(plan.stages)
+    if noisy := [stage.method for stage in plan.stages if stage.traits.system_noise]:
+        raise UsageError(
+            f"`{noisy[0]}` draws new noise at each attempt, and Spark may need several",
+            hint="use it with `querycloak protect` on a file",
+        )
+    check_distributable(plan.stages, plan.key)
+    plan.whole().check_ready()
     return plan
 
 
@@ -118,39 +147,8 @@ def _check_store(records: DataFrame) -> None:
         )
 
 
-def _check_stream(plan: Plan) -> None:
-    """Refuse methods that need an end, cannot be split, or whose order is wrong."""
-    check_live(plan.stages)
-    if noisy := [stage.method for stage in plan.stages if stage.traits.system_noise]:
-        raise UsageError(
-            f"`{noisy[0]}` draws new noise at each attempt, and Spark may need several",
-            hint="use it with `querycloak protect` on a file",
-        )
-    check_distributable(plan.stages, plan.key)
-    plan.whole().check_ready()
-
-
-def _stream(log: DataFrame, plan: Plan, ids: bool) -> DataFrame:
-    """Connect the operators: rows into lanes, one stateful operator per method, rows again."""
-    from querycloak.spark.state_store import Lanes, mark_of
-
-    if not plan_traits(plan)[0]:  # then a search goes to one lane with all of its clicks
-        search = [name for name in ("user", "query", "time") if name in log.columns]
-        log = log.repartition(plan.parts, *search)
-    packed = log.mapInArrow(partial(put_in_lanes, plan), PACKED)
-    for place in range(len(plan.stages)):
-        packed = packed.groupBy("lane").transformWithState(
-            Lanes(plan, place), PACKED, outputMode="Append", timeMode="None"
-        )
-    marked = packed.repartition("lane").alias(MARKED + mark_of(plan).hex())
-    return unpacked(marked, log.schema, plan, ids)
-
-
 def unpacked(packed: DataFrame, schema: StructType, plan: Plan, ids: bool) -> DataFrame:
     """Return the released rows of packed ones."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import StringType, StructField, StructType
-
     fields = [StructField(name, schema[name].dataType, True) for name in plan.columns]
     shown = StructType([*fields, *([StructField("id", StringType(), True)] if ids else [])])
     left = packed.mapInArrow(partial(spell_out, plan, ids, shown), shown)
@@ -200,3 +198,91 @@ def start_query(
     finally:
         for name, former in before.items():
             session.conf.unset(name) if former is None else session.conf.set(name, former)
+
+
+# the checkpoint of a stopped query
+
+
+def stream_counts(spark: SparkSession, checkpoint: str) -> list[dict[str, Any]]:
+    """Count the records of a checkpoint: for each method those accepted, released, held and dropped.
+
+    `reasons` counts searches that were dropped, not rows. What one method released, the next accepted.
+    """
+    found: dict[int, dict[str, Any]] = {}
+    for _, row in _heads(spark, checkpoint):
+        counts = found.setdefault(row["place"], dict.fromkeys(_COUNTS, 0) | {"reasons": Counter()})
+        for name in _COUNTS:
+            counts[name] += int(row[name])
+        counts["reasons"].update(json.loads(row["dropped"]))
+    for counts in found.values():
+        counts["dropped"] = counts["accepted"] - counts["released"] - counts["held"]
+        counts["reasons"] = dict(counts["reasons"])
+    return [found[place] for place in sorted(found)]
+
+
+def finish_stream(
+    records: DataFrame,
+    checkpoint: str,
+    *methods: str,
+    lanes: int = 8,
+    seed: int | None = None,
+    secret_file: str | Path | None = None,
+    source: str = "",
+    mapping: Mapping[str, str] | None = None,
+    keep: Sequence[str] = (),
+    ids: bool = False,
+    **settings: Any,
+) -> DataFrame:
+    """Return the records that the end of a stopped stream releases, as a table; all others are dropped.
+
+    The arguments are those of `protect_stream`. The checkpoint is not changed: a query that continues from it
+    would release the same records again, so do not start it again. A checkpoint whose last micro-batch was
+    interrupted is refused: the sink may contain it, and the state does not.
+    """
+    log = log_of(records, mapping or {}, keep)
+    plan = plan_of(methods, log.columns, lanes, seed, secret_file, source, settings)
+    if holding := [stage.method for stage in plan.stages[:-1] if stage.traits.buffers_records]:
+        raise Refused(
+            f"`{holding[0]}` holds records that the methods after it have not seen",
+            hint="leave them: what is held is not released",
+        )
+    last, spark = len(plan.stages) - 1, records.sparkSession
+    check_settled(Folder(spark, checkpoint))
+    operators = {}
+    for operator, row in _heads(spark, checkpoint):
+        check_mark(plan, bytes(row["mark"]))
+        operators[row["place"]] = operator
+    if last not in operators:
+        raise DataError("the checkpoint holds no records", hint="is it that of a query that has run?")
+    entries = _state(spark, checkpoint, operators[last], "journal").select(
+        "key.lane", "user_map_key.*", "user_map_value.*"
+    )
+
+    def closed(lane: Any) -> Any:  # Spark takes no other kind of callable here
+        return _closed(plan, last, lane)
+
+    left = entries.groupBy("lane").applyInArrow(closed, "lane int, payload binary")
+    return unpacked(left.repartition("lane"), log.schema, plan, ids)
+
+
+def _closed(plan: Plan, place: int, entries: Any) -> Any:
+    """Close one lane; return its packed records, shuffled for the sink."""
+    parts = route(plan, place, rebuilt(plan, place, entries.to_pylist()).close())
+    rows = [{"lane": number, "payload": payload} for number, payload in parts]
+    return pa.Table.from_pylist(rows, pa.schema({"lane": pa.int32(), "payload": pa.binary()}))
+
+
+def _heads(spark: SparkSession, checkpoint: str) -> list[tuple[int, Row]]:
+    """Return the state of each lane with the number of its operator."""
+    with translate_errors():
+        known = spark.read.format("state-metadata").load(checkpoint).select("operatorId").distinct()
+        return [
+            (operator, row)
+            for operator in sorted(int(row["operatorId"]) for row in known.collect())
+            for row in _state(spark, checkpoint, operator, "head").select("value.*").collect()
+        ]
+
+
+def _state(spark: SparkSession, checkpoint: str, operator: int, variable: str) -> DataFrame:
+    reader = spark.read.format("statestore").option("operatorId", operator)
+    return reader.option("stateVarName", variable).load(checkpoint)

@@ -10,22 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from querycloak.dictionary import Dictionaries
-from querycloak.engines import codec
 from querycloak.engines.time_order import in_order, shuffled
 from querycloak.kernels.order import searches
-from querycloak.log import Batch, IntArray
+from querycloak.log import IntArray
 from querycloak.spark.plan import Plan, lane_of
-from querycloak.spark.transfer import batches, frames
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
+from querycloak.spark.transfer import batches, coded, frames, with_times
 
 #: Rows of a slice, about; a worker has one slice in memory at a time.
 SLICE: Final = 1 << 18
@@ -42,12 +40,9 @@ class Slices:
 
     ends: tuple[int, ...]
     before: tuple[int, ...]
-    rows: int
 
     def number(self) -> Column:
         """Return the slice of a row's moment."""
-        from pyspark.sql import functions as F
-
         return F.expr(_search(self.ends))
 
 
@@ -65,13 +60,12 @@ def cut(log: DataFrame, rows: int, size: int = SLICE) -> Slices:
     shares = [at / rows for at in range(size, rows, size)]
     found = log.stat.approxQuantile("_moment", shares, error(rows, size)) if shares else []
     ends = tuple(sorted({int(value) for value in found}))
-    slices = Slices(ends, (), rows)
     if not ends:
-        return Slices((), (0,), rows)
-    counted = log.groupBy(slices.number().alias("slice")).count().collect()
+        return Slices((), (0,))
+    counted = log.groupBy(Slices(ends, ()).number().alias("slice")).count().collect()
     counts = {int(row["slice"]): int(row["count"]) for row in counted}
     sizes = [counts.get(number, 0) for number in range(len(ends) + 1)]
-    return Slices(ends, (0, *accumulate(sizes))[:-1], rows)
+    return Slices(ends, (0, *accumulate(sizes))[:-1])
 
 
 def error(rows: int, size: int) -> float:
@@ -88,8 +82,7 @@ def moments(batch: Iterable[Any], key: bytes, schema: StructType) -> Iterator[An
 
 def place(plan: Plan, slices: Slices, schema: StructType, rows: Iterable[Any]) -> Iterator[Any]:
     """Compute the places in the whole log of the rows of a Spark partition, which has whole slices."""
-    everything = list(frames(rows, rows=1 << 62))
-    for whole in everything:
+    for whole in frames(rows, rows=1 << 62):
         for number in whole["_slice"].unique().sort().to_list():
             part = whole.filter(pl.col("_slice") == number).drop("_slice", "_moment")
             yield from batches(placed(plan, part, slices.before[number]), schema)
@@ -97,8 +90,7 @@ def place(plan: Plan, slices: Slices, schema: StructType, rows: Iterable[Any]) -
 
 def placed(plan: Plan, frame: pl.DataFrame, before: int) -> pl.DataFrame:
     """Find the searches of a slice, their sequence numbers and their lanes."""
-    timed = [pl.col("time").cast(pl.Datetime("us", "UTC"))] if "time" in frame.columns else []
-    ordered = in_order(frame.with_columns(timed).sort("row"), plan.key)
+    ordered = in_order(with_times(frame).sort("row"), plan.key)
     pipeline = plan.whole()
     row, head = ordered["row"].to_numpy(), ordered["_head"].to_numpy()
     if pipeline.per_row:
@@ -116,8 +108,7 @@ def placed(plan: Plan, frame: pl.DataFrame, before: int) -> pl.DataFrame:
 def _lanes(plan: Plan, frame: pl.DataFrame, firsts: IntArray) -> IntArray:
     """Return the lane of each search in the first method."""
     method = plan.stages[0].build(plan.key, 0, texts := Dictionaries())
-    few = frame.select(name for name in frame.columns if name in {"row", *plan.columns})[firsts]
-    names = (plan.stages[0].traits.reads | {"category"}) & set(plan.columns)
-    columns = {name: codec.encode_column(few[name], name, texts) for name in sorted(names)}
-    batch = Batch.of(columns | {"row": few["row"].to_numpy()}, texts)
+    few = frame.select("row", *plan.columns)[firsts]
+    names = plan.stages[0].traits.reads | {"category"}
+    batch = coded(few, names, texts, row=few["row"].to_numpy())
     return lane_of(method.partition_key(batch), plan.parts)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from querycloak.dictionary import Dictionaries
 from querycloak.engines import state_codec
@@ -18,9 +21,6 @@ from querycloak.kernels import siphash
 from querycloak.keys import derive
 from querycloak.log import CANONICAL, COLUMN_BIT, Batch, IntArray
 from querycloak.spark.plan import Plan, lane_of
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 #: Rows that are worked on together; a worker's memory is this and what its method holds.
 PIECE: Final = 1 << 18
@@ -38,8 +38,6 @@ _MIX, _ID_LOW, _ID_HIGH = range(1, 4)
 
 def frames(batches: Iterable[Any], rows: int = PIECE) -> Iterator[pl.DataFrame]:
     """Yield Arrow batches as frames of about this many rows."""
-    import pyarrow as pa
-
     some: list[Any] = []
     size = 0
     for batch in batches:
@@ -60,8 +58,6 @@ def _frame(table: Any) -> pl.DataFrame:
 
 def batches(frame: pl.DataFrame, schema: StructType) -> Iterator[Any]:
     """Yield a frame as Arrow batches of Spark's types; a missing column is null."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     wanted = to_arrow_schema(schema, timezone="UTC")
     absent = [pl.lit(None).alias(name) for name in wanted.names if name not in frame.columns]
     table = frame.with_columns(absent).select(wanted.names).to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -86,6 +82,19 @@ def unpack(data: bytes) -> pl.DataFrame:
     return rows
 
 
+def with_times(frame: pl.DataFrame) -> pl.DataFrame:
+    """Read times as microseconds, so that Spark's time zone has no influence."""
+    times = [pl.col("time").cast(pl.Datetime("us", "UTC"))] if "time" in frame.columns else []
+    return frame.with_columns(times)
+
+
+def coded(rows: pl.DataFrame, names: Iterable[str], texts: Dictionaries, **numbers: IntArray) -> Batch:
+    """Return the named columns that rows have as integers, beside columns of numbers, in the given order."""
+    known = set(names) & set(rows.columns) & set(CANONICAL)
+    columns = {name: encode_column(rows[name], name, texts) for name in sorted(known)}
+    return Batch.of(columns | numbers, texts)
+
+
 def put_in_lanes(plan: Plan, source: Iterable[Any]) -> Iterator[Any]:
     """Route each row of a Spark partition to its lane; pack the rows of a lane together.
 
@@ -94,22 +103,17 @@ def put_in_lanes(plan: Plan, source: Iterable[Any]) -> Iterator[Any]:
     """
     method = plan.stages[0].build(plan.key, 0, texts := Dictionaries())
     per_row, _ = plan_traits(plan)
-    columns = plan.stages[0].traits.reads | {"category"}
+    columns = plan.stages[0].traits.reads | {"category", "time"}
     for frame in frames(source) if per_row else frames(source, rows=1 << 62):
-        rows = carried(typed(frame), plan.key, per_row)
-        lane = lane_of(method.partition_key(coded(rows, columns, texts)), plan.parts)
+        if frame["row"].null_count():  # all draws depend on it
+            raise DataError("a record of the stream has no number in its column `row`")
+        rows = carried(with_times(frame), plan.key, per_row)
+        batch = coded(rows, columns, texts, row=rows["_row"].to_numpy())
+        lane = lane_of(method.partition_key(batch), plan.parts)
         if not per_row:
             row, order = rows["_row"].to_numpy(), np.argsort(rows["_row"].to_numpy())
             lane = lane[order[np.searchsorted(row, rows["_head"].to_numpy(), sorter=order)]]
         yield from packed(rows, lane)
-
-
-def typed(frame: pl.DataFrame) -> pl.DataFrame:
-    """Read times as microseconds. A row without a number is an error, since all draws depend on it."""
-    if frame["row"].null_count():
-        raise DataError("a record of the stream has no number in its column `row`")
-    times = [pl.col("time").cast(pl.Datetime("us", "UTC"))] if "time" in frame.columns else []
-    return frame.with_columns(times)
 
 
 def carried(frame: pl.DataFrame, key: bytes, per_row: bool) -> pl.DataFrame:
@@ -133,18 +137,8 @@ def _heads(placed: pl.DataFrame, key: bytes) -> IntArray:
     return head
 
 
-def coded(rows: pl.DataFrame, names: Iterable[str], texts: Dictionaries) -> Batch:
-    """Turn rows into integers, in the order in which they are; the caller sets `seq`."""
-    chosen = {"time", *names} & set(rows.columns) & set(CANONICAL)
-    columns = {name: encode_column(rows[name], name, texts) for name in sorted(chosen)}
-    columns |= {"row": rows["_row"].to_numpy(), "blank": rows["_blank"].to_numpy()}
-    return Batch.of(columns, texts)
-
-
 def packed(rows: pl.DataFrame, lane: IntArray) -> Iterator[Any]:
     """Yield the rows of each lane as one value, or as several of a bounded size."""
-    import pyarrow as pa
-
     for number, payload in lanes_apart(rows, lane):
         columns = [pa.array([number], pa.int32()), pa.array([payload], pa.binary())]
         yield pa.RecordBatch.from_arrays(columns, names=["lane", "payload"])
@@ -183,13 +177,10 @@ def spell_out(plan: Plan, ids: bool, schema: StructType, source: Iterable[Any]) 
 
 def release_order(rows: pl.DataFrame, key: bytes) -> IntArray:
     """Return the order in which methods get rows: by moment, time, and a keyed hash of the search."""
-    head = rows["_head"].to_numpy()
+    row, head, when, which = (rows[name].to_numpy() for name in ("_row", "_head", "_when", "_which"))
     ties = siphash.draw(derive(key, "order"), 1, head)  # the same draws as in `Pipeline`
-    time = (
-        encode_column(rows["time"], "time", Dictionaries()) if "time" in rows.columns else np.zeros_like(head)
-    )
-    when, which = rows["_when"].to_numpy(), rows["_which"].to_numpy()
-    return np.lexsort((rows["_row"].to_numpy(), head, ties, time, which, when))
+    time = coded(rows, ["time"], Dictionaries(), row=row).time
+    return np.lexsort((row, head, ties, time, which, when))
 
 
 def _blanked(rows: pl.DataFrame, plan: Plan) -> Iterator[pl.Expr]:
@@ -199,12 +190,8 @@ def _blanked(rows: pl.DataFrame, plan: Plan) -> Iterator[pl.Expr]:
         if name in empties:
             yield pl.lit(None).alias(name)
         else:
-            yield pl.when((pl.col("_blank") & bit) == 0).then(_plain(name)).alias(name)
-
-
-def _plain(name: str) -> pl.Expr:
-    """Return times as microseconds, so that Spark's time zone has no influence."""
-    return pl.col(name).to_physical() if name == "time" else pl.col(name)
+            value = pl.col(name).to_physical() if name == "time" else pl.col(name)
+            yield pl.when((pl.col("_blank") & bit) == 0).then(value).alias(name)
 
 
 def _ids(rows: pl.DataFrame, key: bytes) -> pl.Series:

@@ -9,9 +9,12 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from importlib import import_module
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from querycloak.dictionary import Dictionaries
 from querycloak.engines.codec import Released, decode, encode_and_register
@@ -19,13 +22,8 @@ from querycloak.engines.pipeline import Stage
 from querycloak.engines.record_store import RecordStore
 from querycloak.engines.time_order import in_order
 from querycloak.spark.plan import Plan
-from querycloak.spark.side_outputs import report
-from querycloak.spark.stage_worker import TRUTH
-from querycloak.spark.transfer import batches, frames
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
+from querycloak.spark.stage_worker import TRUTH, report
+from querycloak.spark.transfer import batches, frames, with_times
 
 
 class _Moment(NamedTuple):
@@ -44,8 +42,6 @@ def window_of(stage: Stage) -> str:
 
 def start(plan: Plan, log: DataFrame, schema: StructType) -> DataFrame:
     """Plan the work on clean rows: each window on one worker."""
-    from pyspark.sql import functions as F
-
     placed = log.withColumn("_window", F.expr(window_of(plan.stages[0])))
     moments = _moments(placed, per_row=plan.stages[0].traits.unit == "row")
     numbers = [F.lit(part) for place, window in enumerate(moments) for part in (window, place)]
@@ -56,8 +52,6 @@ def start(plan: Plan, log: DataFrame, schema: StructType) -> DataFrame:
 
 def _moments(placed: DataFrame, *, per_row: bool) -> dict[int, _Moment]:
     """Return when each window leaves."""
-    from pyspark.sql import functions as F
-
     counted = placed.groupBy("_window").agg(
         F.count("row").alias("rows"), F.min(F.struct("time", "row")).alias("first")
     )
@@ -88,8 +82,7 @@ def _work(plan: Plan, moments: dict[int, _Moment], schema: StructType, rows: Ite
 
 def _protected(plan: Plan, moment: _Moment, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Protect one window, as one machine would; yield released rows and the report."""
-    timed = pl.col("time").cast(pl.Datetime("us", "UTC"))
-    rows = in_order(frame.sort("row").select("row", *plan.columns).with_columns(timed), plan.key)
+    rows = in_order(with_times(frame).sort("row").select("row", *plan.columns), plan.key)
     pipeline, store = plan.whole(Dictionaries()), RecordStore()
     pipeline.check_ready()
     if pipeline.per_row:
@@ -99,7 +92,7 @@ def _protected(plan: Plan, moment: _Moment, frame: pl.DataFrame) -> Iterator[pl.
     done = decode(pipeline, pipeline.close_at(moment.read), store)
     (method,) = pipeline.stages
     yield _carried(done, moment)
-    yield pl.DataFrame({"_report": [report(0, dict(method.dropped), method.explanation, {}, None)]})
+    yield pl.DataFrame({"_report": [report(method, 0)]})
 
 
 def _carried(done: Released, moment: _Moment) -> pl.DataFrame:

@@ -75,12 +75,8 @@ def pieces(
 
 
 def _checked(users: int, seed: int, days: int, piece_users: int, start: str | date) -> date:
-    for name, value, least in (
-        ("users", users, 1),
-        ("seed", seed, 0),
-        ("days", days, 1),
-        ("piece_users", piece_users, 1),
-    ):
+    for name, value in {"users": users, "seed": seed, "days": days, "piece_users": piece_users}.items():
+        least = 0 if name == "seed" else 1
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise ParameterError(f"`{name}` must be int, at least {least}; got {value!r}")
     try:
@@ -182,9 +178,7 @@ def write_log(
 
 
 def _layout(output: str, columns: list[str], categories: bool) -> formats.Layout:
-    chosen = formats.Layout.for_output(output, columns=columns)
     if categories:
-        return chosen
-    return formats.Layout.for_output(
-        output, like=formats.Layout.default("aol")
-    )  # AOL's look if the name fits
+        return formats.Layout.for_output(output, columns=columns)
+    aol = formats.Layout.default("aol")  # AOL's look if the name fits
+    return formats.Layout.for_output(output, like=aol)

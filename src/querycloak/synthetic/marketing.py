@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -15,23 +16,8 @@ from querycloak.text.normalise import words
 #: Share of terms without an estimate of clicks.
 NO_CLICKS: Final = 0.45
 #: The sign of Pearson's correlation of each two figures in the paper's Table 3.
-SIGNS: Final = {
-    ("frequency", "revenue"): 1,
-    ("frequency", "impressions"): 1,
-    ("frequency", "clicks"): 1,
-    ("frequency", "bid"): 1,
-    ("frequency", "users"): 1,
-    ("users", "revenue"): 1,
-    ("users", "impressions"): 1,
-    ("users", "clicks"): 1,
-    ("users", "bid"): 1,
-    ("bid", "revenue"): 1,
-    ("bid", "impressions"): 1,
-    ("bid", "clicks"): -1,
-    ("clicks", "revenue"): 1,
-    ("clicks", "impressions"): 1,
-    ("impressions", "revenue"): 1,
-}
+_FIGURES: Final = ("frequency", "users", "bid", "clicks", "impressions", "revenue")
+SIGNS: Final = dict.fromkeys(combinations(_FIGURES, 2), 1) | {("bid", "clicks"): -1}
 #: Half of the paper's correlations are next to nothing, so a draw may miss a sign: draw again.
 MOST_DRAWS: Final = 400
 #: So few terms have no correlations to speak of, and are drawn once.

@@ -8,16 +8,16 @@ interests; they use the words of the whole domain, those of the category itself 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import count
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from querycloak.synthetic.names import STREET_KINDS, make_names
 from querycloak.synthetic.rng import BLOCK_USERS, FloatArray, IntArray, mix, stream
 
 
@@ -150,6 +150,40 @@ def _anchor(paths: list[str], wanted: tuple[str, ...]) -> int:
             if path == name or path.startswith(f"{name}/"):
                 return number
     return 0
+
+
+# Syllables of invented names: clusters that are rare in real names and brands, so that a match with one is
+# an accident. The order matters: names are drawn by place.
+_ONSETS = ["vr", "zh", "skr", "dw", "kv", "vl", "zv", "fj", "zl", "vy", "mr", "tl", "zb", "ghr", "thw", "vw"]
+_SOFT = list("bdfgjklmnprtvz")
+_VOWELS = ["a", "e", "i", "o", "u", "ae", "io", "ua", "ei", "oo"]
+_CODAS = ["x", "nd", "rm", "lk", "sk", "mp", "rv", "ln", "nt", "rk", "zz", "st", "lt", "rn"]
+_LAST_ENDS = ["ovar", "stead", "wick", "mond", "ley", "erson", "isk", "and", "ulm", "ett", "orn", "aze"]
+_TOWN_ENDS = ["ville", "ton", "burg", "field", "port", "haven", "mere", "ford", "wood", "dale"]
+_SITE_ENDS = ["mail", "shop", "maps", "web", "net", "hub", "spot", "zone", "world", "online", "store", "chat"]
+_SITE_ENDS += ["games", "news", "bank"]
+STREET_KINDS = ("st", "ave", "lane", "rd", "drive", "court", "blvd")
+#: The parts of a name of each kind, in order.
+_RECIPES: dict[str, tuple[list[str], ...]] = {
+    "first": (_ONSETS, _VOWELS, _SOFT, ["a", "en", "is", "or", "ette", "in", "ula", "ey", "o", "iel"]),
+    "last": (_ONSETS, _VOWELS, _CODAS, _LAST_ENDS),
+    "town": (_ONSETS, _VOWELS, _SOFT, _VOWELS, _TOWN_ENDS),
+    "region": (_ONSETS, _VOWELS, _SOFT, _VOWELS, _CODAS, ["ia"]),
+    "street": (_ONSETS, _VOWELS, _CODAS, ["er", "ing", "el", "ow"]),
+    "site": (_ONSETS, _VOWELS, _SOFT, [*_SITE_ENDS, "", "", ""]),
+    "long site": (_ONSETS, _VOWELS, _SOFT, _VOWELS, _CODAS, [*_SITE_ENDS, "", ""]),
+}
+
+
+def make_names(kind: str, wanted: int, taken: Collection[str]) -> list[str]:
+    """Make different names of a kind, none of them in `taken`; always the same ones."""
+    rng, made = stream(0, 0, f"names of {kind}"), dict[str, None]()
+    draws = (draw for _ in count() for draw in rng.random(4_096).tolist())
+    while len(made) < wanted:
+        parts = (part[int(next(draws) * len(part)) if len(part) > 1 else 0] for part in _RECIPES[kind])
+        if (name := "".join(parts)) not in taken:
+            made[name] = None
+    return list(made)
 
 
 SITES, HEAD_SITES = 60_000, 1_500

@@ -51,7 +51,7 @@ class Harness:
     def pipeline(self, method: Protector) -> Pipeline:
         """Return a pipeline with this method alone, as engines run it."""
         pipeline = Pipeline([], KEY, method.texts)
-        pipeline.stages, pipeline.traits = [method], [method.traits(method.settings)]
+        pipeline.use([method], [method.traits(method.settings)])
         return pipeline
 
     def run(self, at: Sequence[int] = ()) -> Batch:
@@ -85,12 +85,11 @@ class Harness:
         frame = self.counts(method) if own.is_table else shown.frame
         release = frame.with_row_index("released_row").cast({"released_row": pl.Int64})
         truth = shown.truth.with_row_index("released_row").cast({"released_row": pl.Int64})
-        rewritten = "query" in own.rewrites
         return Evidence(
             release.lazy(),
             self.frame.lazy(),
             truth.lazy(),
-            rewritten=rewritten,
+            rewritten="query" in own.rewrites,
             table=own.is_table,
             erased=None if erased is None else erased.lazy(),
         )
@@ -105,14 +104,9 @@ def cut(batch: Batch, at: Sequence[int]) -> Iterator[Batch]:
 
 def spelled_rows(batch: Batch) -> list[tuple[object, ...]]:
     """Return a batch as plain tuples with texts in the place of their codes, to compare over dictionaries."""
-    texts = {name: getattr(batch.texts, name).decode(getattr(batch, name)) for name in _TEXTS}
-    columns = (texts.get(name, getattr(batch, name)) for name in Batch.COLUMNS)
-    return list(
-        zip(
-            *(column.to_list() if isinstance(column, pl.Series) else column.tolist() for column in columns),
-            strict=True,
-        )
-    )
+    columns = {name: getattr(batch, name).tolist() for name in Batch.COLUMNS}
+    columns |= {name: getattr(batch.texts, name).decode(getattr(batch, name)).to_list() for name in _TEXTS}
+    return list(zip(*columns.values(), strict=True))
 
 
 def rows(batch: Batch) -> list[tuple[int, ...]]:

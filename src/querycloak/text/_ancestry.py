@@ -13,36 +13,11 @@ Longs = npt.NDArray[np.int64]
 
 
 @njit(cache=True)
-def _order(flat, start, children, children_start):  # type: ignore[no-untyped-def]
-    """Sort nodes so that each comes after all of its parents; nodes on a cycle are left out."""
-    size = start.size - 1
-    missing = np.empty(size, np.int64)
-    order = np.empty(size, np.int64)
-    found = 0
-    for node in range(size):
-        missing[node] = start[node + 1] - start[node]
-        if missing[node] == 0:
-            order[found] = node
-            found += 1
-    done = 0
-    while done < found:
-        node = order[done]
-        done += 1
-        for place in range(children_start[node], children_start[node + 1]):
-            child = children[place]
-            missing[child] -= 1
-            if missing[child] == 0:
-                order[found] = child
-                found += 1
-    return order[:found]
-
-
-@njit(cache=True)
-def _closure(flat, start, order, sizes, out, out_start):  # type: ignore[no-untyped-def]
+def _closure(flat, start, sizes, out, out_start):  # type: ignore[no-untyped-def]
     """Count, and if `out` has room write, the nodes at and above each node."""
     seen = np.full(start.size - 1, -1, np.int64)
     stack = np.empty(start.size, np.int64)
-    for node in order:
+    for node in range(start.size - 1):
         top, count = 1, 0
         stack[0] = node
         seen[node] = node
@@ -71,15 +46,13 @@ def inverted(flat: Ints, start: Ints | Longs, size: int) -> tuple[Ints, Longs]:
 
 def ancestors(flat: Ints, start: Ints) -> tuple[Ints, Longs]:
     """Return all nodes at and above each node, from the rows of its parents. Raise DataError for a cycle."""
-    size = start.size - 1
-    order = _order(flat, start, *inverted(flat, start, size))
-    if order.size < size:
+    sizes, none = np.zeros(start.size - 1, np.int64), np.empty(0, np.int32)
+    _closure(flat, start, sizes, none, np.zeros(1, np.int64))
+    if (np.repeat(sizes, np.diff(start)) <= sizes[flat]).any():  # each has more above it
         raise DataError("the taxonomy leads in a circle")
-    sizes, none = np.zeros(size, np.int64), np.empty(0, np.int32)
-    _closure(flat, start, order, sizes, none, np.zeros(1, np.int64))
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     out = np.empty(bounds[-1], np.int32)
-    _closure(flat, start, order, sizes, out, bounds)
+    _closure(flat, start, sizes, out, bounds)
     return out, bounds
 
 

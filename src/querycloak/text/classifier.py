@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from threading import RLock
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from querycloak.text import _ngrams
 from querycloak.text import _phrases as kernel
 from querycloak.text.lexicon import UNKNOWN, FloatArray, PhraseIndex
 from querycloak.text.normalise import BoolArray, IntArray, normalise, tokens_of
-from querycloak.text.spelling import ResolvedTokens, TokenResolver, as_bytes
+from querycloak.text.spelling import TokenResolver, as_bytes
 from querycloak.text.taxonomy import Taxonomy, load
 from querycloak.text.urls import url_words
 
@@ -93,16 +93,6 @@ class Classification:
     def __len__(self) -> int:
         return int(self.category.size)
 
-    def take(self, rows: npt.NDArray[Any]) -> Classification:
-        """Return some of the answers."""
-        return Classification(self.category[rows], self.confidence[rows], self.evidence[rows])
-
-    def update(self, rows: npt.NDArray[Any], other: Classification) -> None:
-        """Replace the answers of these rows."""
-        self.category[rows] = other.category
-        self.confidence[rows] = other.confidence
-        self.evidence[rows] = other.evidence
-
 
 def calibrate(chance: FloatArray, evidence: npt.NDArray[np.int8]) -> FloatArray:
     """Return the confidence: the share of right answers at this probability of the model."""
@@ -137,15 +127,6 @@ class NgramModel:
         return found, counts > 0
 
 
-@dataclass(frozen=True)
-class _Question:
-    """Queries as words, with the evidence of their n-grams for each topic."""
-
-    tokens: ResolvedTokens
-    prior: FloatArray
-    readable: BoolArray
-
-
 class LexicalClassifier:
     """Maps queries to categories by words and phrases of the taxonomy."""
 
@@ -168,7 +149,7 @@ class LexicalClassifier:
 
     def classify_urls(self, urls: pl.Series) -> Classification:
         """Return answers by the words of clicked URLs; those without a known word get none."""
-        found = _in_pieces(lambda texts: self._decide(self._prepare(texts)), url_words(urls))
+        found = _in_pieces(self._by_words, url_words(urls))
         known = np.isin(found.evidence, _KNOWN)
         evidence = np.where(known, Evidence.URL, Evidence.NONE).astype(np.int8)
         confidence = np.where(known, found.confidence * URL, 0.0)
@@ -181,7 +162,7 @@ class LexicalClassifier:
         return nodes, scores
 
     def _classify(self, queries: pl.Series) -> Classification:
-        answer = self._decide(self._prepare(queries))
+        answer = self._by_words(queries)
         paths = _forms(queries)
         for path in paths.unique().drop_nulls().to_list():
             if path in self.taxonomy:
@@ -191,26 +172,19 @@ class LexicalClassifier:
                 answer.confidence[rows] = FORM
         return answer
 
-    def _prepare(self, queries: pl.Series) -> _Question:
+    def _by_words(self, queries: pl.Series) -> Classification:
+        """Choose a topic by all evidence, and in it the deepest node of a known phrase."""
         texts = normalise(queries)
         with self._lock:  # threads would each train it
             model = self._model
         prior, readable = model.log_probabilities(texts, self._tree[1])
-        return _Question(self._resolver.resolve(tokens_of(texts)), prior * NGRAMS, readable)
-
-    def _decide(self, question: _Question) -> Classification:
-        """Choose a topic by all evidence, and in it the deepest node of a known phrase."""
+        tokens = self._resolver.resolve(tokens_of(texts))
         topic, chance, node, corrected = kernel.decide(
-            question.tokens.arrays,
-            question.tokens.bounds,
-            self._index.arrays,
-            (*_PLACES, PHRASES),
-            self._tree,
-            question.prior,
+            tokens.arrays, tokens.bounds, self._index.arrays, (*_PLACES, PHRASES), self._tree, prior * NGRAMS
         )
         evidence = np.where(corrected, Evidence.SPELLING, Evidence.LEXICAL)
         evidence = np.where(node >= 0, evidence, Evidence.NGRAMS)
-        evidence = np.where((node >= 0) | question.readable, evidence, Evidence.NONE).astype(np.int8)
+        evidence = np.where((node >= 0) | readable, evidence, Evidence.NONE).astype(np.int8)
         category = np.where(evidence == Evidence.NGRAMS, topic, node)
         return Classification(category, calibrate(chance, evidence), evidence)
 

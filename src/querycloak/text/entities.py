@@ -13,8 +13,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from querycloak.text.normalise import BoolArray, IntArray, normalise, words
-from querycloak.text.phrase_set import PhraseSet
+from querycloak.text.normalise import BoolArray, IntArray, PhraseSet, normalise, words
 
 #: The kinds, and what a query has that contains one.
 KINDS: Final = {

@@ -15,9 +15,16 @@ import polars as pl
 
 from querycloak.text import _ancestry
 from querycloak.text.lexicon import Int32Array
-from querycloak.text.normalise import FUNCTION_WORDS, STOP_WORDS, IntArray, normalise, normalise_text, stemmer
+from querycloak.text.normalise import (
+    FUNCTION_WORDS,
+    STOP_WORDS,
+    IntArray,
+    PhraseSet,
+    normalise,
+    normalise_text,
+    stemmer,
+)
 from querycloak.text.noun_phrases import noun_phrases
-from querycloak.text.phrase_set import PhraseSet
 from querycloak.text.taxonomy import Taxonomy, load, load_taxonomy
 from querycloak.text.wordnet import RaggedArray, wordnet
 
@@ -73,7 +80,7 @@ class ConceptLexicon:
                 meanings.setdefault(text, concept)
         self.label = _labels(listed, meanings, len(parents))
         self.concept_of = {text: concept for text, concept in meanings.items() if self.label[concept]}
-        self._idioms = _idioms(self.concept_of)
+        self.idioms = _idioms(self.concept_of)
 
     @property
     def size(self) -> int:
@@ -84,10 +91,6 @@ class ConceptLexicon:
     def category(self) -> list[str]:
         """The category path of each concept."""
         return [self.tree.paths[node] for node in self.node.tolist()]
-
-    def split(self, words: list[str]) -> list[tuple[int, int]]:
-        """Return spans between stop words; known phrases with stop words (`bill of rights`) stay whole."""
-        return _split(words, self._idioms)
 
     @cached_property
     def stems(self) -> dict[str, str]:
@@ -128,17 +131,14 @@ class ConceptLexicon:
 
 
 def _labels(phrases: Sequence[tuple[str, int]], meanings: dict[str, int], size: int) -> list[str]:
+    """Return the first phrase of each concept that means it and, met alone, is read as one."""
     labels, idioms = [""] * size, _idioms(meanings)
     for text, concept in phrases:
-        if not labels[concept] and meanings.get(text) == concept and _is_one_phrase(text, idioms):
-            labels[concept] = text
+        if not labels[concept] and meanings.get(text) == concept and _stands_alone(text):
+            words = text.split(" ")
+            if len(words) < 3 or _split(words, idioms) == [(0, len(words))]:
+                labels[concept] = text
     return labels
-
-
-def _is_one_phrase(text: str, idioms: PhraseSet) -> bool:
-    """Check whether a phrase, met alone, is read as one."""
-    words = text.split(" ")
-    return _stands_alone(text) and (len(words) < 3 or _split(words, idioms) == [(0, len(words))])
 
 
 def _stands_alone(text: str) -> bool:
@@ -159,6 +159,7 @@ def _idioms(meanings: Iterable[str]) -> PhraseSet:
 
 
 def _split(words: list[str], idioms: PhraseSet) -> list[tuple[int, int]]:
+    """Return spans between stop words; known phrases with stop words (`bill of rights`) stay whole."""
     spans, start, place = [], 0, 0
     while place < len(words):
         found = idioms.at(words, place)
@@ -254,7 +255,8 @@ class ConceptMapper:
         flat = parts.explode().fill_null("")
         flat = flat.set(flat.str.contains(_ADDRESS), "")
         words = [text.split(" ") if text else [] for text in normalise(flat).to_list()]
-        spans = [self._lexicon.split(part) for part in words] if self._lexical else _parsed(flat, words)
+        idioms = self._lexicon.idioms
+        spans = [_split(part, idioms) for part in words] if self._lexical else _parsed(flat, words)
         phrases: list[Phrase] = []
         known: dict[tuple[str, ...], _Match] = {}
         counts = np.zeros(sizes.size + 1, np.int64)

@@ -193,6 +193,17 @@ class ResolvedTokens:
         return self.spelt, self.stem, self.flags, self.trust
 
 
+@dataclass(frozen=True)
+class _Words:
+    """Distinct words, and what is known about each."""
+
+    words: Sequence[str]
+    spelt: IntArray
+    stem: IntArray
+    stop: BoolArray
+    trust: FloatArray
+
+
 class TokenResolver:
     """Resolves words against one vocabulary; an unknown word is corrected or split."""
 
@@ -204,57 +215,45 @@ class TokenResolver:
     def resolve(self, written: Tokens) -> ResolvedTokens:
         """Return the words of texts as numbers of the vocabulary."""
         tokens = join_split_words(written, self._vocabulary)
-        spelt = self._vocabulary.spelt(tokens.words)
-        stem = self._vocabulary.stemmed(tokens.words)
-        stop = is_stop(tokens.words)
-        tail = in_tail(opens_tail(tokens.words), stop, tokens.codes, tokens.bounds)
-        trust = np.ones(spelt.size)
-        parts = self._repair(tokens.words, spelt, stem, stop, trust)
-        flags = stop[tokens.codes] * phrases.STOP + tail * phrases.TAIL
-        whole = ResolvedTokens(
-            spelt[tokens.codes], stem[tokens.codes], flags, trust[tokens.codes], tokens.bounds
-        )
-        return self._spread(whole, tokens.codes, parts) if parts else whole
+        words, codes = tokens.words, tokens.codes
+        spelt, stem, stop = self._vocabulary.spelt(words), self._vocabulary.stemmed(words), is_stop(words)
+        tail = in_tail(opens_tail(words), stop, codes, tokens.bounds)
+        known = _Words(words, spelt, stem, stop, np.ones(spelt.size))
+        parts = self._repair(known)
+        flags = stop[codes] * phrases.STOP + tail * phrases.TAIL
+        whole = ResolvedTokens(spelt[codes], stem[codes], flags, known.trust[codes], tokens.bounds)
+        return self._spread(whole, codes, parts) if parts else whole
 
-    def _repair(
-        self, words: Sequence[str], spelt: IntArray, stem: IntArray, stop: BoolArray, trust: FloatArray
-    ) -> dict[int, IntArray]:
+    def _repair(self, known: _Words) -> dict[int, IntArray]:
         """Correct unknown words in place; return those that consist of several parts."""
-        lost = np.flatnonzero((spelt < 0) & (stem < 0) & ~stop)
-        texts = [words[i] for i in lost.tolist()]
+        lost = np.flatnonzero((known.spelt < 0) & (known.stem < 0) & ~known.stop)
+        texts = [known.words[i] for i in lost.tolist()]
         near, half_errors = self._spelling.correct(texts)
         parts, count = self._compounds.split(texts)
         compound = (count > 1) & ((near < 0) | (half_errors > 2))
-        right = (near >= 0) & ~compound
-        self._replace(lost[right], near[right], half_errors[right], words, (spelt, stem, trust))
-        self._repair_rare(words, spelt, stem, stop, trust)
+        self._replace(known, lost, near, half_errors, (near >= 0) & ~compound)
+        self._repair_rare(known)
         return {int(lost[i]): parts[i, : count[i]] for i in np.flatnonzero(compound)}
 
-    def _repair_rare(
-        self, words: Sequence[str], spelt: IntArray, stem: IntArray, stop: BoolArray, trust: FloatArray
-    ) -> None:
+    def _repair_rare(self, known: _Words) -> None:
         """Correct words of WordNet alone, one error away from a common one: `wether` is no ram."""
         common = self._vocabulary.commonness
-        rare = np.flatnonzero((spelt >= 0) & ~stop)
-        rare = rare[common[spelt[rare]] < CURATED_WORD]
-        near, half_errors = self._spelling.correct([words[i] for i in rare.tolist()])
+        rare = np.flatnonzero((known.spelt >= 0) & ~known.stop)
+        rare = rare[common[known.spelt[rare]] < CURATED_WORD]
+        near, half_errors = self._spelling.correct([known.words[i] for i in rare.tolist()])
         right = (near >= 0) & (half_errors <= 2)
         right[right] = common[near[right]] >= COMMON
-        self._replace(rare[right], near[right], half_errors[right], words, (spelt, stem, trust))
+        self._replace(known, rare, near, half_errors, right)
 
     def _replace(
-        self,
-        rows: IntArray,
-        near: IntArray,
-        half_errors: IntArray,
-        words: Sequence[str],
-        arrays: tuple[IntArray, IntArray, FloatArray],
+        self, known: _Words, rows: IntArray, near: IntArray, half_errors: IntArray, right: BoolArray
     ) -> None:
-        spelt, stem, trust = arrays
-        spelt[rows], stem[rows] = near, self._vocabulary.stem[near]
-        length = np.array([len(words[i]) for i in rows.tolist()], np.int64)
+        """Write the right corrections of these rows in place."""
+        rows, near = rows[right], near[right]
+        known.spelt[rows], known.stem[rows] = near, self._vocabulary.stem[near]
+        length = np.array([len(known.words[i]) for i in rows.tolist()], np.int64)
         by_length = TRUST_BY_LENGTH[np.minimum(length, TRUST_BY_LENGTH.size - 1)]
-        trust[rows] = TRUST_BY_ERRORS[half_errors] * by_length
+        known.trust[rows] = TRUST_BY_ERRORS[half_errors[right]] * by_length
 
     def _spread(self, whole: ResolvedTokens, codes: IntArray, parts: dict[int, IntArray]) -> ResolvedTokens:
         """Return tokens with the parts of compounds in their place."""

@@ -123,25 +123,22 @@ def load_taxonomy(path: str | Path) -> Taxonomy:
     ODP: the categories of `structure.rdf.u8`, and the words of the pages in `content.rdf.u8`. Tables:
     `path[,terms]` or `id,parent,name[,terms]`. All can be compressed with gzip or zstandard.
     """
-    from querycloak.text.odp import DUMPS, read_odp
-
     place = Path(path)
     if place.is_file() and stored.is_package_file(place):
         return load(place)
     builder = stored.TreeBuilder()
     if place.is_dir():
-        read_odp(_dumps(place, DUMPS), builder)
+        stored.read_odp(_dumps(place), builder)
     elif _is_xml(place):
-        read_odp([place], builder)
+        stored.read_odp([place], builder)
     else:
         stored.read_table(place, builder)
     return build(builder.parent, builder.names, builder.lexicon())
 
 
-def _dumps(folder: Path, names: Sequence[str]) -> list[Path]:
-    found = [
-        file for name in names for end in ("", ".gz", ".zst") if (file := folder / (name + end)).is_file()
-    ]
+def _dumps(folder: Path) -> list[Path]:
+    names = [name + end for name in stored.DUMPS for end in ("", ".gz", ".zst")]
+    found = [folder / name for name in names if (folder / name).is_file()]
     if not found:
         raise DataError("the taxonomy folder holds no ODP dump", hint=f"it should hold `{names[0]}`")
     return found

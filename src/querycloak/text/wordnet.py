@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import cache, cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from querycloak.errors import UnknownName
 from querycloak.text import taxonomy_files as stored
@@ -28,24 +27,24 @@ class RaggedArray:
 
 
 class WordNet:
-    """Concepts 0, 1, ... with their parents (hypernyms and classes of instances) and words.
+    """WordNet 3.0's 82,115 noun synsets: concepts 0, 1, ... with their parents and words.
 
-    `node[i]` is the place of concept `i` in the tree that `load` returns. Concept 0 is the root, `entity`.
+    Parents are hypernyms and classes of instances. `node[i]` is the place of concept `i` in the tree that
+    `load` returns. Concept 0 is the root, `entity`.
     """
 
-    def __init__(
-        self,
-        parents: RaggedArray,
-        lemmas: RaggedArray,
-        senses: RaggedArray,
-        words: list[str],
-        node: Int32Array,
-    ) -> None:
-        self.parents = parents
-        self.node = node
-        self._lemmas = lemmas
-        self._senses = senses
-        self._words = words
+    def __init__(self) -> None:
+        arrays = {
+            name: array.astype(np.int32, copy=False)
+            for name, array in stored.shipped().items()
+            if name.startswith(("hypernym", "synset", "sense"))
+        }
+        self.parents, self._lemmas, self._senses = (
+            RaggedArray(arrays[name], arrays[f"{name}_start"])
+            for name in ("hypernym", "synset_lemma", "sense")
+        )
+        self.node = arrays["synset_node"]
+        self._words = stored.unpack(stored.shipped()["lemma"])
 
     def main_words(self) -> Iterator[tuple[str, int]]:
         """Yield the words of each concept of which it is the first sense, in the concept's own order."""
@@ -71,17 +70,5 @@ class WordNet:
 
 @cache
 def wordnet() -> WordNet:
-    """Return the graph of WordNet 3.0's 82,115 noun synsets, read once per process."""
-    arrays = stored.shipped()
-
-    def ragged(name: str) -> RaggedArray:
-        return RaggedArray(_ints(arrays[name]), _ints(arrays[f"{name}_start"]))
-
-    words = stored.unpack(arrays["lemma"])
-    return WordNet(
-        ragged("hypernym"), ragged("synset_lemma"), ragged("sense"), words, _ints(arrays["synset_node"])
-    )
-
-
-def _ints(array: npt.NDArray[np.generic]) -> Int32Array:
-    return array.astype(np.int32, copy=False)
+    """Return the graph, read once per process."""
+    return WordNet()

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from querycloak.spark.kafka import from_kafka, write_kafka
-from querycloak.spark.session import start
+from querycloak.spark.session import start_session
 from querycloak.spark.streaming import protect_stream, write_files
 from tests.integration.spark.streams import SEED, source
 
@@ -33,7 +33,7 @@ def session(folder: Path) -> SparkSession:
         "spark.sql.codegen.wholeStage": "false",
     }
     given = json.loads(os.environ.get("SPARK_TEST_OPTIONS", "{}"))
-    spark = start(os.environ.get("SPARK_TEST_MASTER", "local[2]"), options | given)
+    spark = start_session(os.environ.get("SPARK_TEST_MASTER", "local[2]"), options | given)
     pid = spark._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
     unfinished = folder / "jvm.pid.unfinished"
     unfinished.write_text(str(pid))

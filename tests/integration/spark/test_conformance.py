@@ -20,7 +20,7 @@ from querycloak.engines.pipeline import Stage, parse_stages
 from querycloak.log import NO_TIME, Batch, IntArray
 from querycloak.registry import METHODS
 from querycloak.spark import batch as spark_batch
-from querycloak.spark.side_outputs import combine
+from querycloak.spark.engine import combine
 from querycloak.spark.stage_worker import ORDER, TRUTH
 from querycloak.testing import conformance
 from querycloak.testing.harness import Harness

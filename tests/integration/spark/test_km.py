@@ -19,7 +19,7 @@ from querycloak.engines.time_order import in_order
 from querycloak.errors import ParameterError, Refused
 from querycloak.methods.km import Km, is_km_anonymous
 from querycloak.spark import batch
-from querycloak.spark.side_outputs import combine
+from querycloak.spark.engine import combine
 from querycloak.spark.stage_worker import ORDER, TRUTH
 from querycloak.text.normalise import words as split_words
 

@@ -7,7 +7,7 @@ import pytest
 
 import querycloak as qc
 from querycloak.errors import DataError, UnknownName
-from querycloak.spark.classify import classify
+from querycloak.spark.dataframe import classify
 from tests.integration.spark.streams import collected, source, write_pieces
 from tests.support.logs import made_up
 

@@ -11,8 +11,7 @@ import pytest
 
 import querycloak as qc
 from querycloak.errors import DataError, Refused, UsageError
-from querycloak.spark.finishing import finish_stream, stream_counts
-from querycloak.spark.streaming import protect_stream, write_files
+from querycloak.spark.streaming import finish_stream, protect_stream, stream_counts, write_files
 from tests.integration.spark import stream_child
 from tests.integration.spark.streams import (
     SEED,

@@ -12,9 +12,8 @@ from confluent_kafka import Consumer, Producer
 from pyspark.sql import functions
 
 from querycloak.errors import Refused, UsageError
-from querycloak.spark.finishing import stream_counts
 from querycloak.spark.kafka import OFFSET_BITS, PARTITION_BITS, from_kafka, write_kafka
-from querycloak.spark.streaming import protect_stream
+from querycloak.spark.streaming import protect_stream, stream_counts
 from tests.integration.spark import stream_child
 from tests.integration.spark.streams import SEED, Child, expected, made_up, same
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from querycloak.clients.query import MAX_QUERY, is_query
+from querycloak.clients import MAX_QUERY, is_query
 
 
 @pytest.mark.parametrize(

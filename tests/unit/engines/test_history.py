@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from querycloak.engines.own import read_history
+from querycloak.engines.own_history import read_history
 from querycloak.errors import DataError, UnknownName, UsageError
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from unittest import mock
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +28,7 @@ def test_a_key_of_one_record_is_in_no_released_line(tmp_path):
     assert made.report.released == 31
     assert SECRET not in (tmp_path / "out.jsonl").read_text()
     assert SECRET not in json.dumps(made.report.as_dict()) + json.dumps(made.certificate)
-    assert made.report.dropped_columns == ["keys that few records have"]
+    assert made.report.dropped_columns == ["keys that few records have (1 record)"]
 
 
 def test_keys_that_are_data_do_not_grow_the_layout(tmp_path):
@@ -35,7 +36,7 @@ def test_keys_that_are_data_do_not_grow_the_layout(tmp_path):
     path.write_text("\n".join(line(n, shop="x", **{f"id{n}": n}) for n in range(1000)))
     log = formats.read(path)
     assert log.layout.columns == ("user", "query", "time", "shop")
-    assert log.dropped_columns == ("shop", "keys that few records have")
+    assert log.dropped_columns == ("shop", "keys that few records have (1,000 records)")
 
 
 def test_known_and_named_columns_count_even_if_few_records_have_them(tmp_path):
@@ -59,6 +60,21 @@ def test_a_known_column_that_appears_late_is_reported(tmp_path, monkeypatch):
     log = formats.read(path)
     assert log.layout.columns == ("user", "query", "time")
     assert log.dropped_columns == ("url",)
+
+
+@pytest.mark.parametrize("bad", [[], ["{"]])
+def test_rare_keys_are_counted_wherever_they_appear(tmp_path, monkeypatch, bad):
+    for name in ("BLOCK", "_PLAIN_READ", "_HEAD"):
+        monkeypatch.setattr(source, name, 200)
+    path = tmp_path / "log.jsonl"
+    usual = [line(n, shop="x", **{'a "quoted" key': 1}) for n in range(20)]
+    odd = [line(n, **{SECRET: 1, "b": None}) for n in (20, 21)] + [line(22, **{"c": {"user": 1}})]
+    path.write_text("\n".join([*usual, *bad, *odd, *usual]) + "\n")
+    log = formats.read(path)
+    assert log.frame.height == 43
+    assert log.dropped_columns == ("shop", 'a "quoted" key', "keys that few records have (3 records)")
+    pieces = [piece.dropped_columns[-1] for piece in formats.pieces(path, rows=30)]
+    assert pieces[-1] == log.dropped_columns[-1]
 
 
 def test_a_kept_column_that_appears_late_is_classified_too(tmp_path, monkeypatch):

@@ -214,7 +214,7 @@ def test_without_the_extra_the_report_says_what_is_missing(monkeypatch, tmp_path
 @pytest.mark.parametrize("module", ["plotly.offline", "matplotlib.figure"])
 def test_every_way_to_a_report_warns_when_there_is_no_page(monkeypatch, tmp_path, module):
     import querycloak as qc
-    from querycloak.api.commands import recommend_release
+    from querycloak.api.verbs import recommend_release
     from querycloak.compare import recommend
     from querycloak.report.comparison import files
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from querycloak.synthetic.names import make_names
 from querycloak.synthetic.queries import (
     EMPTY,
     HEAD,
@@ -22,7 +21,7 @@ from querycloak.synthetic.queries import (
     mistype,
 )
 from querycloak.synthetic.rng import mix, pick_weighted, pick_zipf, stream
-from querycloak.synthetic.world import build
+from querycloak.synthetic.world import build, make_names
 
 WORDS = {
     "Sports/Soccer": ["soccer", "Goal_Keeper", "goal keeper"],

@@ -25,7 +25,7 @@ from tests.reference.small_concepts import (
 )
 
 from querycloak.errors import ParameterError, UsageError
-from querycloak.methods.dp_semantic.weights import LARGEST_EPSILON, draw_weights, spent
+from querycloak.methods.dp_semantic.draws import LARGEST_EPSILON, draw_weights, spent
 from querycloak.text import similarity
 from querycloak.text._ancestry import ancestors
 from querycloak.text.concept_space import TopicPartition, concept_space

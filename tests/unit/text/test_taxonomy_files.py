@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak.errors import DataError
-from querycloak.text import load, load_taxonomy, odp
+from querycloak.text import load, load_taxonomy, taxonomy_files
 from querycloak.text.taxonomy_files import SHIPPED
 
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<RDF xmlns:r="r" xmlns:d="d" xmlns="o">\n'
@@ -174,7 +174,7 @@ def test_a_dump_takes_few_bytes_a_word(tmp_path):
 
 
 def test_the_words_of_a_dump_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(odp, "MOST_WORDS", 100)
+    monkeypatch.setattr(taxonomy_files, "MOST_WORDS", 100)
     tree = load_taxonomy(big_dump(tmp_path, 50, 20))
     assert (~tree.lexicon.curated).sum() <= 100
     assert len(tree.paths) == 52

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import cache
 
 from querycloak.text.entities import places
-from querycloak.text.phrase_set import PhraseSet
+from querycloak.text.normalise import PhraseSet
 from querycloak.text.taxonomy import load
 
 

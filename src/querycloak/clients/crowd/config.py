@@ -6,12 +6,13 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from querycloak import settings as declared
-from querycloak.clients.crowd.rules import ProtocolSettings
+from querycloak.clients.crowd.rules import ProtocolSettings, share_setting
 from querycloak.clients.crowd.tls import CERTIFICATE, KEY, fingerprint, read_certificate
 from querycloak.errors import DataError, ParameterError, UsageError
 from querycloak.settings import setting
@@ -20,60 +21,41 @@ from querycloak.settings import setting
 FEW_FRIENDS: Final = 3
 _Kind = TypeVar("_Kind", bound=declared.Settings)
 _NAME: Final = re.compile(r"[\w.-]{1,64}")
+_text: Final = partial(setting, kind=str)
+_number: Final = partial(setting, kind=float)
+_whole: Final = partial(setting, kind=int, at_least=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PeerSettings(ProtocolSettings):
     """The table `[protocol]`: settings of the protocol, waiting times in seconds, and limits."""
 
-    redraw: str = setting(
+    redraw: str = _text(
         "alike",
-        kind=str,
         choices=("alike", "vector"),
         help="draw after a refusal: all friends equally likely (`alike`), or from the `vector` again",
     )
-    most_own: float = setting(
+    most_own: float = share_setting(
         1.0,
-        kind=float,
-        at_least=0,
-        at_most=1,
         help="largest share of own queries among those sent to a friend that did not come from it; 1: any",
     )
-    friends_counted: int = setting(
-        10,
-        kind=int,
-        at_least=1,
-        at_most=1000,
-        help="largest number of friends that a friend is believed to have",
+    friends_counted: int = _whole(
+        10, at_most=1000, help="largest number of friends that a friend is believed to have"
     )
-    accept_within: float = setting(
-        2.0, kind=float, at_least=0.05, at_most=60, help="waiting time for a friend to accept or refuse"
+    accept_within: float = _number(
+        2.0, at_least=0.05, at_most=60, help="waiting time for a friend to accept or refuse"
     )
-    answer_within: float = setting(
-        8.0,
-        kind=float,
-        at_least=0.1,
-        at_most=600,
-        help="longest waiting time for an answer; at least half of it",
+    answer_within: float = _number(
+        8.0, at_least=0.1, at_most=600, help="longest waiting time for an answer; at least half of it"
     )
-    engine_within: float = setting(
-        4.0, kind=float, at_least=0.05, at_most=300, help="waiting time for the engine"
+    engine_within: float = _number(4.0, at_least=0.05, at_most=300, help="waiting time for the engine")
+    forgiveness: float = _number(
+        3600.0, at_least=1, help="time after which a friend without trust regains one penalty"
     )
-    forgiveness: float = setting(
-        3600.0, kind=float, at_least=1, help="time after which a friend without trust regains one penalty"
-    )
-    rate: float = setting(
-        20.0, kind=float, at_least=0.01, at_most=1e6, help="queries per second that a friend may send"
-    )
-    burst: int = setting(
-        100, kind=int, at_least=1, at_most=10**6, help="queries that a friend may send at once after a pause"
-    )
-    waiting: int = setting(
-        64, kind=int, at_least=1, at_most=10**5, help="queries of one friend that may be in flight"
-    )
-    in_flight: int = setting(
-        512, kind=int, at_least=1, at_most=10**6, help="queries of all members that may be in flight"
-    )
+    rate: float = _number(20.0, at_least=0.01, at_most=1e6, help="queries per second that a friend may send")
+    burst: int = _whole(100, at_most=10**6, help="queries that a friend may send at once after a pause")
+    waiting: int = _whole(64, at_most=10**5, help="queries of one friend that may be in flight")
+    in_flight: int = _whole(512, at_most=10**6, help="queries of all members that may be in flight")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,13 +72,13 @@ class HostSettings(declared.Settings):
 
     method = "crowd"
 
-    listen: str = setting("127.0.0.1", kind=str, help="address to listen on for friends")
-    port: int = setting(kind=int, at_least=1, at_most=65535, help="port to listen on for friends")
-    certificate: str = setting(CERTIFICATE, kind=str, help="certificate of the peer (PEM)")
-    key: str = setting(KEY, kind=str, help="private key of the peer (PEM)")
-    state: str = setting("state", kind=str, help="folder that stores trust and counters over restarts")
-    engine: str = setting(kind=str, help="address of the search engine, with `{query}` for the query")
-    agent: str = setting("querycloak", kind=str, help="user agent that is sent to the engine")
+    listen: str = _text("127.0.0.1", help="address to listen on for friends")
+    port: int = _whole(at_most=65535, help="port to listen on for friends")
+    certificate: str = _text(CERTIFICATE, help="certificate of the peer (PEM)")
+    key: str = _text(KEY, help="private key of the peer (PEM)")
+    state: str = _text("state", help="folder that stores trust and counters over restarts")
+    engine: str = _text(help="address of the search engine, with `{query}` for the query")
+    agent: str = _text("querycloak", help="user agent that is sent to the engine")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,9 +93,9 @@ class FriendEntry(declared.Settings):
 
     method = "crowd"
 
-    name: str = setting(kind=str, help="name in this file; it is in no message and no log")
-    certificate: str = setting(kind=str, help="certificate of the friend (PEM)")
-    address: str = setting("", kind=str, help="HOST:PORT; without it, the friend connects")
+    name: str = _text(help="name in this file; it is in no message and no log")
+    certificate: str = _text(help="certificate of the friend (PEM)")
+    address: str = _text("", help="HOST:PORT; without it, the friend connects")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from querycloak.clients.crowd.http_server import HttpServer, parameter
-from querycloak.clients.query import is_query
+from querycloak.clients import is_query
+from querycloak.clients.crowd.endpoint import HttpServer, parameter
 
 #: Number of results of each query.
 RESULTS: Final = 10

@@ -1,11 +1,20 @@
-"""The local user's HTTP endpoint: `/search` and `/health` on loopback, with guards against web pages."""
+"""HTTP on this machine: the user's endpoint, `/search` and `/health`, with guards against web pages.
+
+`HttpServer` runs an ASGI application with uvicorn in the running event loop.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Iterator
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final
+from urllib.parse import parse_qs
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -13,11 +22,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from querycloak.clients.crowd.http_server import parameter
-from querycloak.clients.crowd.messages import EngineResult, Rejected
-from querycloak.clients.query import is_query
-from querycloak.errors import Refused
+from querycloak.clients import is_query
+from querycloak.clients.crowd.messages import EngineResult, Page
+from querycloak.errors import Refused, UsageError
 
+#: The longest head of a request, in bytes.
+HEAD_LIMIT: Final = 16 * 1024
 #: Headers by which browsers mark a page that they fetch before the user requested it.
 _PURPOSES: Final = ("sec-purpose", "purpose", "x-purpose", "x-moz")
 #: Headers of every response: it is not stored, not sniffed, and reveals nothing to the next site.
@@ -32,36 +42,25 @@ _HEADERS: Final = {
 }
 
 
-class Searcher(Protocol):
-    """The peer behind the endpoint."""
+def endpoint(
+    search: Callable[[str], Awaitable[EngineResult]], health: Callable[[], dict[str, Any]], port: int
+) -> ASGIApp:
+    """Return the application of a peer; `port` is the one on which it will be served."""
 
-    async def search(self, text: str) -> EngineResult:
-        """Send a query through the crowd."""
-
-    def health(self) -> dict[str, Any]:
-        """Return the status of the peer in numbers."""
-
-
-def endpoint(searcher: Searcher, port: int) -> ASGIApp:
-    """Return the application; `port` is the one on which it will be served."""
-
-    async def search(request: Request) -> Response:
+    async def answer_search(request: Request) -> Response:
         text = parameter(request, "q").strip()
         if not is_query(text):
             return PlainTextResponse("no query: use /search?q=…\n", HTTPStatus.BAD_REQUEST)
-        result = await searcher.search(text)
-        if result is None:
-            failure = "the search has failed: no friend and no engine answered\n"
-            return PlainTextResponse(failure, HTTPStatus.BAD_GATEWAY)
-        if isinstance(result, Rejected):
-            failure = "the search has failed: the engine rejected it\n"
-            return PlainTextResponse(failure, HTTPStatus.BAD_GATEWAY)
-        return Response(result.body, media_type=result.type)
+        result = await search(text)
+        if isinstance(result, Page):
+            return Response(result.body, media_type=result.type)
+        reason = "no friend and no engine answered" if result is None else "the engine rejected it"
+        return PlainTextResponse(f"the search has failed: {reason}\n", HTTPStatus.BAD_GATEWAY)
 
-    async def health(request: Request) -> Response:
-        return JSONResponse(searcher.health())
+    async def answer_health(request: Request) -> Response:
+        return JSONResponse(health())
 
-    routes = [Route("/search", search), Route("/health", health)]
+    routes = [Route("/search", answer_search), Route("/health", answer_health)]
     return BrowserGuard(Starlette(routes=routes), port)
 
 
@@ -113,3 +112,64 @@ def check_loopback(host: str) -> None:
         inside = False
     if not inside:
         raise Refused("the search endpoint listens on this machine only", hint="use 127.0.0.1:PORT")
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its handling of signals: the process that uses it has its own."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals as they are."""
+        yield
+
+
+class HttpServer:
+    """Serves an application until `close`; requests above `most` at a time get status 503."""
+
+    def __init__(self, host: str, port: int, what: str) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((host, port), family=family)
+        except OSError as error:
+            raise UsageError(f"{what} cannot listen there: {error.strerror}") from None
+        self.port = int(self._socket.getsockname()[1])
+        self._server: _Server | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, application: Any, most: int | None = 256) -> None:
+        """Accept requests; a request that waits does not delay `close` for long."""
+        self._server = _Server(
+            uvicorn.Config(
+                application,
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=most,
+                h11_max_incomplete_event_size=HEAD_LIMIT,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._task = asyncio.create_task(self._server.serve([self._socket]))
+        while not self._server.started and not self._task.done():
+            await asyncio.sleep(0.005)
+
+    async def close(self) -> None:
+        """Stop accepting requests, and wait for those that are being answered."""
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            await self._task
+        self._socket.close()
+
+
+def parameter(request: Request, name: str) -> str:
+    """Return a parameter of the query string that occurs exactly once, in valid UTF-8; else nothing."""
+    text = request.scope["query_string"].decode("latin-1")
+    try:
+        values = parse_qs(text, errors="strict", max_num_fields=16).get(name, [])
+    except ValueError:
+        return ""
+    return values[0] if len(values) == 1 else ""

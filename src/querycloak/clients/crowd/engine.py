@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import quote
 
 import httpx
@@ -19,13 +19,6 @@ _HEADERS: Final = {"Accept": "*/*", "Accept-Encoding": "identity", "Connection":
 
 class EngineUnavailable(Exception):
     """The engine could not be reached, or did not answer in time or by the rules of HTTP."""
-
-
-class SearchEngine(Protocol):
-    """A search engine as a peer uses it."""
-
-    async def search(self, query: str) -> Page | Rejected:
-        """Submit a query; raise EngineUnavailable if the engine did not answer."""
 
 
 class HttpEngine:

@@ -23,8 +23,6 @@ MAX_TIMEOUTS: Final = 3
 class RecentSet:
     """The `size` texts that were added last."""
 
-    __slots__ = ("_known", "_size")
-
     def __init__(self, size: int) -> None:
         self._known: OrderedDict[str, None] = OrderedDict()
         self._size = size
@@ -51,32 +49,12 @@ def text_hash(text: str) -> str:
 class FriendState:
     """One friend, as a member sees it."""
 
-    __slots__ = (
-        "_isolated",
-        "_settings",
-        "connected",
-        "friends",
-        "given_up",
-        "not_accepted",
-        "own",
-        "passed",
-        "pending",
-        "protocol_errors",
-        "rate",
-        "rate_excesses",
-        "seen",
-        "texts",
-        "timeouts",
-        "trust",
-    )
-
     def __init__(self, settings: PeerSettings, stored: Mapping[str, Any]) -> None:
         self._settings = settings
         self._isolated: float | None = None
-        self.trust = min(1.0, max(0.0, float(stored.get("trust", 1.0))))
-        self.friends = int(stored.get("friends", 1))
+        self.trust, self.friends = float(stored.get("trust", 1.0)), int(stored.get("friends", 1))
         #: Own queries and queries of others sent to this friend that did not come from it.
-        self.own, self.passed = (max(0, int(stored.get(name, 0))) for name in ("own", "passed"))
+        self.own, self.passed = int(stored.get("own", 0)), int(stored.get("passed", 0))
         self.connected = False
         self.pending = 0
         self.rate_excesses = self.protocol_errors = self.timeouts = 0
@@ -142,5 +120,5 @@ class FriendState:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the values that are stored over restarts."""
-        counts = {"own": self.own, "passed": self.passed}
-        return {"trust": round(self.trust, 9), "friends": self.friends} | counts
+        names = ("friends", "own", "passed")
+        return {"trust": round(self.trust, 9)} | {name: getattr(self, name) for name in names}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 from querycloak.clients.crowd import rules
-from querycloak.clients.crowd.prefetch import prefetch
 
 _cut_weights: Any = njit(rules.cut_weights)
 _draw_weighted: Any = njit(rules.draw_weighted)
@@ -18,56 +20,31 @@ _after_accepting: Any = njit(rules.after_accepting)
 _after_answer: Any = njit(rules.after_answer)
 _after_refusal: Any = njit(rules.after_refusal)
 
+
+def _record(**kinds: str) -> np.dtype[Any]:
+    return np.dtype(list(kinds.items()), align=True)
+
+
 #: Places of the totals over all queries.
 REFUSED, SILENT, ALONE = range(3)
 #: Outcome of each query: submitter, number of hops, and the member that sent it to the first colluding member
 #: (-1: no colluding member saw it).
-OUTCOME: Final = np.dtype([("submitter", "i4"), ("hops", "i4"), ("seen", "i4")])
+OUTCOME: Final = _record(submitter="i4", hops="i4", seen="i4")
 #: Kinds of users, as bits.
 SELFISH: Final = 1
 COLLUDES: Final = 2
 #: A user: first place of its friends, own weight and the turn for which weights were computed; numbers of
 #: queries sent, submitted (own ones included) and forwarded; and kind.
-USER: Final = np.dtype(
-    [
-        ("start", "i8"),
-        ("turn", "i4"),
-        ("weight", "u4"),
-        ("sent", "u4"),
-        ("submitted", "u4"),
-        ("own", "u4"),
-        ("passed", "u4"),
-        ("kind", "u4"),
-    ],
-    align=True,
+USER: Final = _record(
+    start="i8", turn="i4", weight="u4", sent="u4", submitted="u4", own="u4", passed="u4", kind="u4"
 )
 #: A friend of a user: number, number of friends, place of the user among its friends, trust, weight in the
 #: vector, and number of the user's queries that it submitted.
-FRIEND: Final = np.dtype(
-    [
-        ("user", "i4"),
-        ("friends", "u4"),
-        ("back", "i4"),
-        ("trust", "f4"),
-        ("weight", "u4"),
-        ("submitted", "u4"),
-    ],
-    align=True,
-)
+FRIEND: Final = _record(user="i4", friends="u4", back="i4", trust="f4", weight="u4", submitted="u4")
 #: A query in flight: author, current member, sender to the first colluding member, hops, number, friend that
 #: is being asked, number of refusals, and next step.
-_IN_FLIGHT: Final = np.dtype(
-    [
-        ("source", "i4"),
-        ("at", "i4"),
-        ("seen", "i4"),
-        ("steps", "i4"),
-        ("number", "i8"),
-        ("who", "i8"),
-        ("refused", "i4"),
-        ("next", "i4"),
-    ],
-    align=True,
+_IN_FLIGHT: Final = _record(
+    source="i4", at="i4", seen="i4", steps="i4", number="i8", who="i8", refused="i4", next="i4"
 )
 _SEARCH, _ASK, _MEET, _DECIDE, _DONE = range(5)
 #: Queries in flight at a time among many users: data of one are prefetched from memory while others move.
@@ -91,6 +68,26 @@ class Settings(NamedTuple):
     stay: int
     back: bool
     seed: np.uint64
+
+
+def _prefetch(typing: Any, array: Any, place: Any) -> Any:
+    """Prefetch an element of an array from main memory before it is read; the place is not checked."""
+
+    def ask(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        made = context.make_array(kind)(context, builder, arguments[0])
+        at = cgutils.get_item_pointer(context, builder, kind, made, [arguments[1]])  # type: ignore[no-untyped-call]
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        form = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        call = builder.module.declare_intrinsic("llvm.prefetch", [byte], form)
+        # for reading, in all caches, data
+        builder.call(call, [builder.bitcast(at, byte), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, place), ask
+
+
+prefetch: Any = intrinsic(_prefetch)
 
 
 @njit(inline="always")

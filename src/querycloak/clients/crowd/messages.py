@@ -6,13 +6,12 @@ every hop, so that a query cannot be followed by it. Lines are padded, so that t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 
-from querycloak.clients.query import MAX_QUERY, QUERY_PATTERN
+from querycloak.clients import MAX_QUERY, QUERY_PATTERN
 
 #: Friends with another version are refused.
 VERSION: Final = 1
@@ -76,16 +75,14 @@ class Gone(Message, frozen=True, tag="gone"):
     """No answer could be obtained."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A page of the search engine."""
 
     type: MediaType
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Struct, frozen=True):
     """The engine was reached and rejected the query: another attempt would not change that."""
 
 
@@ -96,47 +93,41 @@ EngineResult = Page | Rejected | None
 # events: what happens to a member
 
 
-@dataclass(frozen=True, slots=True)
-class LocalQuery:
+class LocalQuery(Struct, frozen=True):
     """The local user searches; `number` returns with `DeliverToUser`."""
 
     number: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Inbound:
+class Inbound(Struct, frozen=True):
     """A message of a friend; `friend` is the friend's local number."""
 
     friend: int
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class EngineReply:
+class EngineReply(Struct, frozen=True):
     """Result of a `SubmitToEngine`."""
 
     job: int
     result: EngineResult
 
 
-@dataclass(frozen=True, slots=True)
-class FriendConnected:
+class FriendConnected(Struct, frozen=True):
     """A friend is connected and has this number of friends, by its own statement."""
 
     friend: int
     friends: int
 
 
-@dataclass(frozen=True, slots=True)
-class FriendLost:
+class FriendLost(Struct, frozen=True):
     """The connection to a friend has ended."""
 
     friend: int
 
 
-@dataclass(frozen=True, slots=True)
-class TimerFired:
+class TimerFired(Struct, frozen=True):
     """The time of `Member.next_timer` has come."""
 
 
@@ -146,24 +137,21 @@ Event = LocalQuery | Inbound | EngineReply | FriendConnected | FriendLost | Time
 # actions: what a driver does for a member
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(Struct, frozen=True):
     """Send a message to a friend."""
 
     friend: int
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitToEngine:
+class SubmitToEngine(Struct, frozen=True):
     """Submit a query to the search engine from this machine."""
 
     job: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeliverToUser:
+class DeliverToUser(Struct, frozen=True):
     """Return the result of a local query to the user."""
 
     number: int

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from querycloak.clients.crowd.simulator import Trace
-from querycloak.kernels.information import information
+from querycloak.kernels.arrays import information
 
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]

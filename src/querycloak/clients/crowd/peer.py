@@ -18,9 +18,8 @@ from querycloak import json_log
 from querycloak.clients.crowd import messages
 from querycloak.clients.crowd.config import FEW_FRIENDS, Config
 from querycloak.clients.crowd.connection import Backoff, Connection, TlsListener
-from querycloak.clients.crowd.endpoint import check_loopback, endpoint
-from querycloak.clients.crowd.engine import EngineUnavailable, HttpEngine, SearchEngine
-from querycloak.clients.crowd.http_server import HttpServer
+from querycloak.clients.crowd.endpoint import HttpServer, check_loopback, endpoint
+from querycloak.clients.crowd.engine import EngineUnavailable, HttpEngine
 from querycloak.clients.crowd.member import Member
 from querycloak.clients.crowd.messages import (
     EngineReply,
@@ -70,8 +69,7 @@ class Peer:
         names = [friend.fingerprint for friend in config.friends]
         self._member = Member(names, config.protocol, draw, lambda: secrets.token_hex(16), state.read())
         host, within = config.host, config.protocol.engine_within
-        self._http_engine = HttpEngine(host.engine, within, messages.ANSWER_LIMIT, host.agent)
-        self._engine: SearchEngine = self._http_engine
+        self._engine = HttpEngine(host.engine, within, messages.ANSWER_LIMIT, host.agent)
         self._friends = dict(enumerate(config.friends, 1))
         self._dialling = {number: Backoff(0.2, 60.0, draw) for number in self._friends}
         self._banned = {number: Backoff(1.0, 600.0, draw) for number in self._friends}
@@ -150,7 +148,7 @@ class Peer:
         until = self._now() + SETTLE_WITHIN
         while len(self._connections) < len(self._friends) and self._now() < until and not self.stop.is_set():
             await asyncio.sleep(0.05)
-        await server.start(endpoint(self, server.port))
+        await server.start(endpoint(self.search, self.health, server.port))
         self._info("searching", port=server.port, connected=len(self._connections))
 
     async def _end(self, listener: asyncio.Server, server: HttpServer | None) -> None:
@@ -171,7 +169,7 @@ class Peer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._http_engine.close()
+        await self._engine.close()
         await self._save()
         self._writer.shutdown()
         self._info("stopped", counts=dict(self._member.counts))

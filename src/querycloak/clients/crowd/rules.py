@@ -7,11 +7,17 @@ has the number 0, and its friends have the numbers from 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from querycloak import settings as declared
 from querycloak.errors import ParameterError
 from querycloak.settings import setting
+
+#: Declares a setting that is a share of something.
+share_setting: Final = partial(setting, kind=float, at_least=0, at_most=1)
+_cut: Final = partial(setting, kind=float, at_least=0, at_most=0.999)
+_whole: Final = partial(setting, kind=int)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,23 +26,13 @@ class ProtocolSettings(declared.Settings):
 
     method = "crowd"
 
-    penalty: float = setting(0.03, kind=float, at_least=0, at_most=1, help="trust lost by a refusal (ζ)")
-    least_cut: float = setting(
-        0.6, kind=float, at_least=0, at_most=0.999, help="least share of the vector that is cut out (θ)"
+    penalty: float = share_setting(0.03, help="trust lost by a refusal (ζ)")
+    least_cut: float = _cut(0.6, help="least share of the vector that is cut out (θ)")
+    most_cut: float = _cut(0.8, help="largest share of the vector that is cut out (θ)")
+    copies: int = _whole(
+        3, at_least=1, at_most=100, help="largest number of repetitions of the vector before the cut"
     )
-    most_cut: float = setting(
-        0.8, kind=float, at_least=0, at_most=0.999, help="largest share of the vector that is cut out (θ)"
-    )
-    copies: int = setting(
-        3,
-        kind=int,
-        at_least=1,
-        at_most=100,
-        help="largest number of repetitions of the vector before the cut",
-    )
-    renew: int = setting(
-        0, kind=int, at_least=0, help="redraw the vector after this number of own queries; 0: never"
-    )
+    renew: int = _whole(0, at_least=0, help="redraw the vector after this number of own queries; 0: never")
     back: bool = setting(True, kind=bool, help="whether a query may return to the friend from which it came")
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from querycloak.clients.crowd import kernel
 from querycloak.clients.crowd.network import Network
-from querycloak.clients.crowd.rules import ProtocolSettings
+from querycloak.clients.crowd.rules import ProtocolSettings, share_setting
 from querycloak.errors import ParameterError
 from querycloak.settings import setting
 
@@ -26,15 +26,9 @@ PIECE: Final = 1_000_000
 class Behaviour(ProtocolSettings):
     """The protocol's settings, and the shares of members that do not follow it."""
 
-    selfish: float = setting(
-        0.0, kind=float, at_least=0, at_most=1, help="share of members that accept no query"
-    )
-    colluding: float = setting(
-        0.0, kind=float, at_least=0, at_most=1, help="share of members that share all they see"
-    )
-    churn: float = setting(
-        0.0, kind=float, at_least=0, at_most=1, help="share of the time that members are away"
-    )
+    selfish: float = share_setting(0.0, help="share of members that accept no query")
+    colluding: float = share_setting(0.0, help="share of members that share all they see")
+    churn: float = share_setting(0.0, help="share of the time that members are away")
     stay: int = setting(
         1000, kind=int, at_least=1, help="queries of all members during which presence stays the same"
     )
@@ -46,17 +40,8 @@ class Behaviour(ProtocolSettings):
 
     def settings(self, seed: int) -> kernel.Settings:
         """Return the settings of the compiled loop."""
-        return kernel.Settings(
-            self.penalty,
-            self.least_cut,
-            self.most_cut,
-            self.copies,
-            self.renew,
-            self.churn,
-            self.stay,
-            self.back,
-            np.uint64(seed),
-        )
+        *names, _ = kernel.Settings._fields
+        return kernel.Settings(**{name: getattr(self, name) for name in names}, seed=np.uint64(seed))
 
 
 @dataclass(frozen=True)

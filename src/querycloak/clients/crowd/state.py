@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
 
 from querycloak.errors import DataError, Refused, UsageError
 from querycloak.files import FolderLock
@@ -43,26 +44,22 @@ _COUNTERS: Final = {
     "cut off": "disconnected",
     "faults": "internal_errors",
 }
-_COUNT: Final = {"type": "integer", "minimum": 0, "maximum": 1 << 62}
-_DRAW: Final = {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
-_FRIEND: Final = {
-    "type": "object",
-    "properties": {
-        "trust": {"type": "number", "minimum": 0, "maximum": 1},
-        "friends": _COUNT,
-        "own": _COUNT,
-        "passed": _COUNT,
-    },
-}
-_STATE: Final = {
-    "type": "object",
-    "properties": {
-        "friends": {"type": "object", "additionalProperties": _FRIEND},
-        "vector": {"type": ["array", "null"], "items": _DRAW, "minItems": 3, "maxItems": 3},
-        "searched": _COUNT,
-        "counts": {"type": "object", "additionalProperties": _COUNT},
-    },
-}
+_Count = Annotated[int, Meta(ge=0, le=1 << 62)]
+_Draw = Annotated[float, Meta(ge=0, lt=1)]
+
+
+class _Friend(Struct):
+    trust: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    friends: _Count = 1
+    own: _Count = 0
+    passed: _Count = 0
+
+
+class _Member(Struct):
+    friends: dict[str, _Friend] = {}
+    vector: tuple[_Draw, _Draw, _Draw] | None = None
+    searched: _Count = 0
+    counts: dict[str, _Count] = {}
 
 
 class State:
@@ -81,14 +78,17 @@ class State:
     def read(self) -> dict[str, Any]:
         """Return the stored state; empty at the first start."""
         try:
-            stored = json.loads(self._path.read_text("utf-8"))
+            stored = json.loads(self._path.read_text("utf-8"), parse_constant=str)  # NaN is no JSON
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError):
             raise DataError("the state file cannot be read", hint="move it away to begin anew") from None
         if not isinstance(stored, dict) or stored.get("schema") not in (SCHEMA, _EARLIER):
             raise DataError("the state file is of another version", hint="move it away to begin anew")
-        _check(stored)
+        try:
+            msgspec.convert(stored, _Member)
+        except msgspec.ValidationError:
+            raise DataError("the state file is damaged", hint="move it away to begin anew") from None
         return stored if stored["schema"] == SCHEMA else self._migrate(stored)
 
     def _migrate(self, stored: dict[str, Any]) -> dict[str, Any]:
@@ -107,20 +107,3 @@ class State:
     def close(self) -> None:
         """Release the folder for another peer."""
         self._lock.release()
-
-
-@cache
-def _validator() -> Callable[[Any], Any]:
-    import fastjsonschema
-
-    found: Callable[[Any], Any] = fastjsonschema.compile(_STATE)
-    return found
-
-
-def _check(stored: dict[str, Any]) -> None:
-    """Raise DataError for a state that no peer wrote; NaN and infinity are no JSON."""
-    try:
-        json.dumps(stored, allow_nan=False)
-        _validator()(stored)
-    except ValueError:  # fastjsonschema's errors are ValueErrors
-        raise DataError("the state file is damaged", hint="move it away to begin anew") from None

@@ -62,8 +62,8 @@ class DummySearches:
     def joined(cls, parts: Sequence[DummySearches]) -> Self:
         """Return the rows of several parts one after the other."""
         empty = np.zeros(0, np.int64)
-        return cls(**{f.name: np.concatenate([empty, *(getattr(p, f.name) for p in parts)])
-                      for f in fields(cls)})  # fmt: skip
+        columns = ([getattr(part, f.name) for part in parts] for f in fields(cls))
+        return cls(*(np.concatenate([empty, *column]) for column in columns))
 
     def __len__(self) -> int:
         return self.search.size

@@ -141,20 +141,18 @@ class HybridCover(BorrowedCover):
         begins, many = self._begins[query], self._many[query]
         place = begins + stream.below(many, chosen.size)
         clicks = (many > 0) & (stream.uniform(chosen.size) < self._chance)
-        return np.where(clicks, self._clicks[np.where(clicks, place, 0)], MISSING) if clicks.any() else (
-            np.full(chosen.size, MISSING)
-        )  # fmt: skip
+        drawn = np.full(chosen.size, MISSING)
+        drawn[clicks] = self._clicks[place[clicks]]
+        return drawn
 
 
 def _clicks_by_query(history: SearchHistory) -> tuple[IntArray, IntArray]:
     """Return, for each distinct query, where its rows begin in a list of source rows with a click."""
     start = history.begins[history.source_users.start]
-    clicked = start + np.flatnonzero(history.clicks[start:] > 0)
-    rows, which = history.rows_of(clicked)
-    query = history.query[clicked][which]
-    name = "url" if "url" in history.frame.columns else "rank"
-    good = history.frame[name].is_not_null().to_numpy()[rows] if rows.size else np.zeros(0, bool)
-    rows, query = rows[good], query[good]
+    searches = np.arange(start, history.time.size)
+    rows, which = history.rows_of(searches)
+    clicked = history.clicked[rows]
+    rows, query = rows[clicked], history.query[searches][which[clicked]]
     by_query = np.argsort(query, kind="stable")
     many = np.bincount(query, minlength=len(history.texts))
     return np.concatenate([[0], np.cumsum(many)]), rows[by_query]

@@ -36,7 +36,7 @@ class SearchHistory:
     begins: IntArray
     first: IntArray
     time: IntArray
-    clicks: IntArray
+    clicked: npt.NDArray[np.bool_]
 
     @classmethod
     def of(cls, log: pl.DataFrame, pool: pl.DataFrame | None = None) -> SearchHistory:
@@ -49,17 +49,16 @@ class SearchHistory:
         users = np.flatnonzero(_changes(frame, ["user"]))
         covered = int(np.searchsorted(users, log.height))
         time = frame["time"].to_physical().to_numpy() if timed else np.zeros(frame.height, np.int64)
-        clicked = np.concatenate([[0], np.cumsum(_clicked(frame))])
-        first = np.append(heads, frame.height)
+        columns = [frame[name] for name in ("url", "rank") if name in frame.columns]
         return cls(
             frame=frame,
             timed=timed,
             names=frame["user"].gather(users[:covered]).to_list(),
             pool_users=users.size - covered,
             begins=np.append(np.searchsorted(heads, users), heads.size),
-            first=first,
+            first=np.append(heads, frame.height),
             time=time[heads],
-            clicks=np.diff(clicked[first]),
+            clicked=columns[0].is_not_null().to_numpy() if columns else np.zeros(frame.height, bool),
         )
 
     @property
@@ -96,6 +95,11 @@ class SearchHistory:
     def user(self) -> IntArray:
         """User of each search."""
         return np.repeat(np.arange(self.users + self.pool_users), np.diff(self.begins))
+
+    @cached_property
+    def clicks(self) -> IntArray:
+        """Number of clicks of each search."""
+        return np.diff(np.concatenate([[0], np.cumsum(self.clicked)])[self.first])
 
     @cached_property
     def texts(self) -> pl.Series:
@@ -152,10 +156,3 @@ def _changes(frame: pl.DataFrame, names: list[str]) -> npt.NDArray[np.bool_]:
     changes = frame.select(differs.alias("_changes")).to_series().to_numpy().copy()
     changes[0] = True
     return changes
-
-
-def _clicked(frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
-    names = [name for name in ("url", "rank") if name in frame.columns]
-    if not names:
-        return np.zeros(frame.height, bool)
-    return frame[names[0]].is_not_null().to_numpy()

@@ -20,17 +20,17 @@ import json
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, BinaryIO, Final
 
-from querycloak import settings as declared
-from querycloak.clients.obfuscation.base import MAX_FAKES, LiveCover, choose
+from querycloak.clients import is_query
+from querycloak.clients.obfuscation.base import LiveCover, TimedSettings, choose
 from querycloak.clients.obfuscation.feeds import TITLE_LIMIT, tidy
 from querycloak.clients.obfuscation.random_stream import KeyedStream
 from querycloak.clients.obfuscation.timing import BURST_PAUSE, SHORTEST
-from querycloak.clients.query import is_query
 from querycloak.errors import UsageError
 from querycloak.keys import Secret, derive
 from querycloak.settings import setting
@@ -58,17 +58,11 @@ class ResultTitles:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LiveTiming(declared.Settings):
-    """Times of dummy queries: in a burst after a real query, or at intervals."""
+class LiveTiming(TimedSettings):
+    """Times of dummy queries: `fakes` on average in a burst after a real query, or at intervals."""
 
     method = "obfuscate"
 
-    timing: str = setting(
-        "random", kind=str, choices=("random", "burst", "regular"), help="times of dummy queries"
-    )
-    fakes: float = setting(
-        1.0, kind=float, at_least=0, at_most=MAX_FAKES, help="mean number of dummy queries in a burst"
-    )
     every: float = setting(
         60.0, kind=float, at_least=0.001, at_most=1e9, help="mean seconds between two dummy queries"
     )
@@ -124,14 +118,7 @@ class _Mixer:
 
     async def run(self, real: AsyncIterator[str | ResultTitles]) -> None:
         """Work until the real queries end or something fails, then put None into the queue."""
-        try:
-            await self._work(real)
-        except Exception:
-            await self._ready.put(None)
-            raise
-        await self._ready.put(None)
-
-    async def _work(self, real: AsyncIterator[str | ResultTitles]) -> None:
+        failure: Exception | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 clock = group.create_task(self._by_clock())
@@ -139,7 +126,10 @@ class _Mixer:
                     await self._take(event, group)
                 clock.cancel()
         except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None
+            failure = failures.exceptions[0]
+        await self._ready.put(None)
+        if failure:
+            raise failure
 
     async def _take(self, event: str | ResultTitles, group: asyncio.TaskGroup) -> None:
         if isinstance(event, ResultTitles):
@@ -190,24 +180,21 @@ def _parse_results(value: Any) -> ResultTitles | None:
     return ResultTitles(tuple(tidy(title, TITLE_LIMIT) for title in value[:MAX_TITLES]))
 
 
-def format_line(query: OutgoingQuery, now: datetime | None = None) -> bytes:
+def format_line(query: OutgoingQuery) -> bytes:
     """Return the line of a query that is to be sent now."""
-    moment = (now or datetime.now(UTC)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     line = {"time": moment, "query": query.text, "fake": query.fake}
     return json.dumps(line, ensure_ascii=False).encode() + b"\n"
 
 
-class LineSplitter:
-    """Splits a stream of bytes into lines; a line above the limit is cut so that it is still too long."""
-
-    def __init__(self) -> None:
-        self.rest = b""
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """Add bytes and return the lines that they complete."""
-        *whole, rest = (self.rest + chunk).split(b"\n")
-        self.rest = rest[: LINE_LIMIT + 1]
-        return whole
+def read_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield lines until the end or an error; a line above the limit is cut so that it is still too long."""
+    with contextlib.suppress(OSError):
+        while line := stream.readline(LINE_LIMIT + 2):
+            rest = line
+            while len(rest) > LINE_LIMIT + 1 and not rest.endswith(b"\n"):
+                rest = stream.readline(LINE_LIMIT + 2)
+            yield line.removesuffix(b"\n")
 
 
 def run(
@@ -252,42 +239,23 @@ async def _run(cover: LiveCover, timing: LiveTiming, stream: KeyedStream, out: B
 
 async def _events(done: dict[str, int]) -> AsyncIterator[str | ResultTitles]:
     """Yield the events on the lines of standard input, as they arrive."""
-    loop = asyncio.get_running_loop()
-    waiting: asyncio.Queue[bytes] = asyncio.Queue(1)
+    waiting: asyncio.Queue[bytes | None] = asyncio.Queue(1)
     # a thread of its own, which can stay blocked in a read when everything else ends
-    threading.Thread(target=_read, args=(_reader(sys.stdin.buffer), loop, waiting), daemon=True).start()
-    split = LineSplitter()
-    while chunk := await waiting.get():
-        for line in split.feed(chunk):
-            if (event := _parse(line, done)) is not None:
-                yield event
-    if (event := _parse(split.rest, done)) is not None:
-        yield event
+    threading.Thread(target=_feed, args=(asyncio.get_running_loop(), waiting), daemon=True).start()
+    while (line := await waiting.get()) is not None:
+        event = parse_line(line)
+        done["not_understood"] += event is None and bool(line.strip())
+        if event is not None:
+            yield event
 
 
-def _parse(line: bytes, done: dict[str, int]) -> str | ResultTitles | None:
-    event = parse_line(line)
-    done["not_understood"] += event is None and bool(line.strip())
-    return event
-
-
-def _reader(stream: BinaryIO) -> Callable[[], bytes]:
-    """Return a function that reads past the buffer, whose lock a thread must not hold when Python ends."""
-    try:
-        number = stream.fileno()
-    except OSError:
-        return lambda: stream.read(LINE_LIMIT)
-    return lambda: os.read(number, LINE_LIMIT)
-
-
-def _read(more: Callable[[], bytes], loop: asyncio.AbstractEventLoop, waiting: asyncio.Queue[bytes]) -> None:
-    chunk = b" "
-    while chunk:
-        try:
-            chunk = more()
-        except OSError:
-            chunk = b""
-        put = waiting.put(chunk)
+def _feed(loop: asyncio.AbstractEventLoop, waiting: asyncio.Queue[bytes | None]) -> None:
+    """Send the lines of standard input to a queue, then None."""
+    stream: BinaryIO = sys.stdin.buffer
+    with contextlib.suppress(OSError):  # a thread must not hold the lock of stdin's buffer when Python ends
+        stream = open(stream.fileno(), "rb", closefd=False)  # noqa: SIM115 - the thread may never end
+    for line in chain(read_lines(stream), [None]):
+        put = waiting.put(line)
         try:
             asyncio.run_coroutine_threadsafe(put, loop).result()
         except (RuntimeError, concurrent.futures.CancelledError):  # the loop has ended

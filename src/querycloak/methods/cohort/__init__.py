@@ -25,20 +25,13 @@ from querycloak.methods.cohort.assignment import (
     topic_number,
 )
 from querycloak.methods.cohort.audit import GENERATIONS, audits
-from querycloak.methods.shared.labels import (
-    Pseudonyms,
-    apply_time_policy,
-    labels_setting,
-    time_setting,
-    times_emptied,
-    times_rewritten,
-)
+from querycloak.methods.shared.labels import LabelMethod, apply_time_policy, labels_setting, time_setting
 from querycloak.methods.shared.records import SlotBuffer
-from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, Protector, State, StoredState, Traits
+from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, State, StoredState, Traits
 from querycloak.settings import setting
 
 
-class Cohort(Protector):
+class Cohort(LabelMethod):
     """Assign each user to a permanent cohort of k; each search gets the label of a random member.
 
     A user joins one cohort of `k` users and never leaves it. Each search gets a label drawn
@@ -49,13 +42,6 @@ class Cohort(Protector):
     of author, text, time and all other labels. So labels add nothing to what text, time and volume
     already say: an attacker with equal prior over the members is right with probability 1/k, one with
     other priors keeps exactly those.
-
-    Limits:
-        - text: a query that names its author, or words that only one member uses
-        - sessions: records close in time and topic are recognised as one person's
-        - volumes known from elsewhere: the heaviest member wrote more than 1/k of a cohort's records
-        - join dates: a cohort's members came at about the same time
-        - sybil accounts that fill a cohort, and members who left
     """
 
     name = "cohort"
@@ -67,42 +53,30 @@ class Cohort(Protector):
     class Settings(declared.Settings):
         """Settings of `cohort`."""
 
-        k: int = setting(
-            10, kind=int, at_least=2, at_most=10_000, stronger="larger", help="users of a cohort"
-        )
+        k: int = setting(10, at_least=2, at_most=10_000, stronger="larger", help="users of a cohort")
         shards: int = setting(
             8,
-            kind=int,
             at_least=1,
             at_most=4096,
             help="parts that the users are split into by a keyed hash; cohorts form inside one",
         )
         assign: str = setting(
             "arrival",
-            kind=str,
             choices=("arrival", "similar"),
             help="assign users in order of arrival, or with similar users",
         )
-        first: int = setting(
-            5, kind=int, at_least=1, help="with `similar`: searches after which a user is assigned"
-        )
+        first: int = setting(5, at_least=1, help="with `similar`: searches after which a user is assigned")
         patience: int = setting(
             100_000,
-            kind=int,
             at_least=1,
             help="with `similar`: arrivals in a shard after which a user is assigned with those there",
         )
         pool: int = setting(
-            64,
-            kind=int,
-            at_least=2,
-            at_most=4096,
-            help="with `similar`: users to choose from, in multiples of k",
+            64, at_least=2, at_most=4096, help="with `similar`: users to choose from, in multiples of k"
         )
         time: str = time_setting()
         leftover: str = setting(
             "suppress",
-            kind=str,
             choices=("suppress", "join"),
             help="at the end: suppress users without a full cohort, or let them join one",
         )
@@ -112,7 +86,6 @@ class Cohort(Protector):
 
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(settings.labels, key, texts)
         self._words = key_words(derive(key, "label"))
         self._shard_key = derive(key, "shard")
         self._held = SlotBuffer(texts)
@@ -132,8 +105,8 @@ class Cohort(Protector):
         return Traits(
             reads=frozenset({"user", "time"}) | category,
             requires=USER_AND_QUERY | category,
-            rewrites=frozenset({"user"}) | times_rewritten(settings.time),
-            empties=times_emptied(settings.time),
+            rewrites=frozenset({"user"}) | frozenset({"time"} if settings.time == "coarsen" else ()),
+            empties=frozenset({"time"} if settings.time == "drop" else ()),
             labels=Labels.GROUP,
             fresh_labels=settings.labels == "fresh",
             stored_state=StoredState("cohort", fixed_settings=("k", "shards")),
@@ -228,10 +201,6 @@ class Cohort(Protector):
 
     def _chain(self, slots: IntArray) -> None:
         kernel.chain(self._held.peek(slots).user, slots, self._head, self._following)
-
-    def label_of(self, users: IntArray) -> IntArray:
-        """Return the label that stands for each user in what leaves."""
-        return self._labels.of(users)
 
     def close(self) -> Batch:
         """Assign whom one still can; suppress the rest, or append them to full cohorts."""

@@ -45,11 +45,6 @@ class DpHistogram(dp_counts.CountsProtector):
     Guarantee: whatever a person searched for, replacing it all by other searches changes the probability of
     any table by at most a factor e^`epsilon`.
 
-    Limits:
-        - that somebody is in the log at all, with `by=history`
-        - conclusions from what all people have in common
-        - several accounts of one person, which each have their own share
-
     Reference: the baseline HBDP of "A Semantic-Preserving Differentially Private Method for Releasing Query
     Logs", section 4, with the sensitivity that replacing a history has: 2 · `max_queries`.
     """
@@ -63,31 +58,23 @@ class DpHistogram(dp_counts.CountsProtector):
 
         epsilon: float = epsilon_setting(1.0)
         max_queries: int = setting(
-            100, kind=int, at_least=1, at_most=100_000, help="phrases of a person that count, the first ones"
+            100, at_least=1, at_most=100_000, help="phrases of a person that count, the first ones"
         )
         by: str = setting(
             "log",
-            kind=str,
             choices=("log", "history"),
             stronger=("history", "log"),
             help="one table for the whole `log`, or (as in the paper) one for each person's `history`",
         )
         bins: str = setting(
-            "concepts",
-            kind=str,
-            choices=("concepts", "topics"),
-            help="count each of the `concepts`, or only `topics`",
+            "concepts", choices=("concepts", "topics"), help="count each of the `concepts`, or only `topics`"
         )
         topics: str = topics_setting()
-        only_topics: bool = setting(
-            False, kind=bool, help="leave out concepts and searches that belong to no topic"
-        )
+        only_topics: bool = setting(False, help="leave out concepts and searches that belong to no topic")
         root: str = root_setting()
         taxonomy: str = taxonomy_setting()
         mapper: str = mapper_setting()
-        at_least: int = setting(
-            0, kind=int, at_least=0, help="leave out noisy counts below this; 0: show every line"
-        )
+        at_least: int = setting(0, at_least=0, help="leave out noisy counts below this; 0: show every line")
         budget: float = budget_setting()
         labels: str = labels_setting()
 

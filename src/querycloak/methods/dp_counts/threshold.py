@@ -78,11 +78,6 @@ class ThresholdDp(dp_counts.CountsProtector):
     Guarantee: the table of counts is (ε, δ)-differentially private for one person's whole history more or
     less, with ε = `d`/`b` + `d`/`b_q` and a δ that follows from `d`, `K` and `b`. With `output=log`: none.
 
-    Limits:
-        - what a query says that many searches share
-        - one person with several accounts: each account is a history
-        - several tables of the same people: ε and δ add up
-
     Reference: Korolova, Kenthapadi, Mishra, Ntoulas, *Releasing search queries and clicks privately*, 2009.
     """
 
@@ -94,29 +89,20 @@ class ThresholdDp(dp_counts.CountsProtector):
         """Settings of `threshold-dp`."""
 
         d: int = setting(
-            20,
-            kind=int,
-            at_least=1,
-            at_most=100_000,
-            help="searches of each person that count, the first ones",
+            20, at_least=1, at_most=100_000, help="searches of each person that count, the first ones"
         )
         K: int = setting(
-            170,
-            kind=int,
-            at_least=1,
-            at_most=10**12,
-            help="a query is shown if its noisy count is above this",
+            170, at_least=1, at_most=10**12, help="a query is shown if its noisy count is above this"
         )
         b: float = setting(
-            10.0, kind=float, at_least=0.01, at_most=1e6, help="scale of the noise that decides what is shown"
+            10.0, at_least=0.01, at_most=1e6, help="scale of the noise that decides what is shown"
         )
         b_q: float = setting(
-            20.0, kind=float, at_least=0.01, at_most=1e6, help="scale of the fresh noise on a shown count"
+            20.0, at_least=0.01, at_most=1e6, help="scale of the fresh noise on a shown count"
         )
         budget: float = budget_setting(", a history exchanged")
         output: str = setting(
             "counts",
-            kind=str,
             choices=("counts", "log"),
             stronger=("log", "counts"),
             help="a table of counts, or the searches themselves: for evaluation, with no promise",

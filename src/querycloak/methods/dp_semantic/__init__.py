@@ -30,11 +30,10 @@ from querycloak.methods.shared.budget import (
     take_within_limit,
 )
 from querycloak.methods.shared.labels import (
-    Pseudonyms,
+    LabelMethod,
     apply_time_policy,
     coarse_time_setting,
     labels_setting,
-    times_emptied,
 )
 from querycloak.methods.shared.readings import (
     CodedReadings,
@@ -44,7 +43,7 @@ from querycloak.methods.shared.readings import (
     taxonomy_setting,
     topics_setting,
 )
-from querycloak.methods.shared.records import RecordBuffer, RecordProtector
+from querycloak.methods.shared.records import RecordProtector
 from querycloak.protector import State, StoredState, Traits
 from querycloak.settings import setting
 from querycloak.text.concept_space import ConceptModel
@@ -56,7 +55,7 @@ _WAY_OUT = "lower `epsilon`, or leave them out with `overspent=drop`"
 _LEAST_SHARE = 1e-9  # of epsilon for a draw: less has no effect
 
 
-class DpSemantic(RecordProtector):
+class DpSemantic(LabelMethod, RecordProtector):
     """Replace each noun phrase of a query by one of similar meaning, drawn by the exponential mechanism.
 
     Phrases are looked up in a taxonomy; for each, a concept is drawn with a chance that grows with its
@@ -64,12 +63,6 @@ class DpSemantic(RecordProtector):
 
     Guarantee: whatever a person searched for, replacing it all by other searches with as many phrases
     changes the probability of any release by at most a factor e^`epsilon`.
-
-    Limits:
-        - how many searches, phrases and clicked rows a person has, and in which hours
-        - that a search was left out because no phrase of it is known
-        - its topic, if `domain=topic`
-        - conclusions from what all people have in common
 
     Reference: "A Semantic-Preserving Differentially Private Method for Releasing Query Logs", section 3.
     """
@@ -86,27 +79,24 @@ class DpSemantic(RecordProtector):
         epsilon: float = epsilon_setting(5.0)
         per: str = setting(
             "history",
-            kind=str,
             choices=("history", "query"),
             stronger=("query", "history"),
             help="`epsilon` for a whole `history`, or for each phrase: then m of them spend m times it",
         )
         criterion: str = setting(
             "sqc2",
-            kind=str,
             choices=("sqc1", "sqc2", "none"),
             help="`sqc1`: by likeness; `sqc2`: by likeness within the topic; `none`: same or other",
         )
         domain: str = setting(
             "all",
-            kind=str,
             choices=("all", "topic"),
             stronger=("topic", "all"),
             help="replace by `all` concepts, or by those of the same `topic`, which then shows",
         )
         topics: str = topics_setting()
         domain_topics: str = setting(
-            "", kind=str, help="the topics that are domains with `domain=topic`, if others than `topics`"
+            "", help="the topics that are domains with `domain=topic`, if others than `topics`"
         )
         root: str = root_setting()
         taxonomy: str = taxonomy_setting()
@@ -122,29 +112,25 @@ class DpSemantic(RecordProtector):
         budget: float = budget_setting()
         overspent: str = setting(
             "refuse",
-            kind=str,
             choices=("refuse", "drop"),
             help="`refuse` a release for which someone's budget is too small, or `drop` their records",
         )
         composition: str = setting(
             "sequential",
-            kind=str,
             choices=("sequential", "zcdp"),
             help="how phrases add up: plainly, or by `zcdp` (extra `dp`): more for each, but with `delta`",
         )
         delta: float = setting(
-            1e-6, kind=float, at_least=1e-15, at_most=0.01, help="the chance that `zcdp` may fail with"
+            1e-6, at_least=1e-15, at_most=0.01, help="the chance that `zcdp` may fail with"
         )
         prior: str = setting(
             "none",
-            kind=str,
             choices=("none", "microagg-semantic"),
             help="`microagg-semantic`: `group` alike phrases of a history share one draw (an experiment)",
         )
-        group: int = setting(3, kind=int, at_least=2, help="phrases that share a draw with `prior`")
+        group: int = setting(3, at_least=2, help="phrases that share a draw with `prior`")
         rebuild: str = setting(
             "none",
-            kind=str,
             choices=("none", "form", "paper"),
             stronger=("paper", "form", "none"),
             help="put back nothing, plurals and stop words, or (`paper`) all removed words: no promise then",
@@ -183,7 +169,6 @@ class DpSemantic(RecordProtector):
 
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(settings.labels, key, texts)
         self._model = ConceptModel(concept_spec(settings))
         self._readings = CodedReadings(self._model.reader, texts.query, self._model.is_candidate)
         self._budget = self.source_state = PrivacyBudget(
@@ -192,7 +177,6 @@ class DpSemantic(RecordProtector):
         self._users = 0  # the highest user code met, plus 1
         self._draws = np.zeros(0, np.int64)  # by user code
         self._amount = np.zeros(0)  # by user code: spent in this release
-        self._held = RecordBuffer(texts)
 
     @classmethod
     def traits(cls, settings: Settings) -> Traits:
@@ -200,7 +184,7 @@ class DpSemantic(RecordProtector):
         return Traits(
             reads=frozenset({"user", "query", "time"}),
             rewrites=frozenset({"user", "query", "time", "category"}),
-            empties=frozenset({"url", "rank"}) | times_emptied(settings.time),
+            empties=frozenset({"url", "rank"}) | frozenset({"time"} if settings.time == "drop" else ()),
             replaces_words=True,
             needs_whole_log=settings.shares_known_at_end,
             fresh_labels=settings.labels == "fresh",
@@ -407,10 +391,6 @@ class DpSemantic(RecordProtector):
         most = self.settings.max_queries
         return None if most == "own" else self.settings.epsilon * int(most)
 
-    def label_of(self, users: IntArray) -> IntArray:
-        """Return the label that stands for each user in what leaves."""
-        return self._labels.of(users)
-
     def erase(self, users: IntArray, rows: IntArray) -> None:
         """Drop the held records of these users, and what they have spent: their codes never return."""
         super().erase(users, rows)
@@ -448,24 +428,20 @@ def _promise(s: DpSemantic.Settings) -> str:
 
 def _limits(s: DpSemantic.Settings) -> tuple[str, ...]:
     """Return what the guarantee of these settings does not protect against."""
-    limits = [
-        "how many searches, phrases and clicked rows a person has"
-        + (", and in which hours" if s.time == "coarsen" else ""),
-        "that searches were left out because no phrase of them is known",
-        "that two searches of the same second had the same words: they share one draw",
-        "conclusions from what all people have in common",
-        "several accounts of one person, which each have their own budget",
-    ]
-    if s.root:
-        limits.insert(0, "that a search was about something below `root`: all others are left out")
-    if s.overspent == "drop" and s.budget:
-        limits.append("who was in earlier releases: people whose budget is spent are left out")
-    if s.max_queries != "own" or s.per == "query":
-        limits.append("the order of searches, which leave as they come")
-    if s.domain == "topic":
-        limits.insert(0, "the topic of each phrase")
-    if s.rebuild == "form":
-        limits.insert(0, "plurals, stop words and their order, which are put back")
-    if s.rebuild == "paper":
-        limits.insert(0, "words that no known phrase has, which are put back: names among them")
-    return tuple(limits)
+    hours = ", and in which hours" if s.time == "coarsen" else ""
+    limits = {
+        "words that no known phrase has, which are put back: names among them": s.rebuild == "paper",
+        "plurals, stop words and their order, which are put back": s.rebuild == "form",
+        "the topic of each phrase": s.domain == "topic",
+        "that a search was about something below `root`: all others are left out": s.root,
+        f"how many searches, phrases and clicked rows a person has{hours}": True,
+        "that searches were left out because no phrase of them is known": True,
+        "that two searches of the same second had the same words: they share one draw": True,
+        "conclusions from what all people have in common": True,
+        "several accounts of one person, which each have their own budget": True,
+        "who was in earlier releases: people whose budget is spent are left out": (
+            s.overspent == "drop" and s.budget
+        ),
+        "the order of searches, which leave as they come": not s.shares_known_at_end,
+    }
+    return tuple(limit for limit, applies in limits.items() if applies)

@@ -25,12 +25,10 @@ def audits(words: Words | None, limit: int | None, time: str) -> tuple[Audit, ..
     found = [
         Audit("every released query is made of words of the domain only", _made_of(table), on_parts=True),
         Audit("no clicked page and no rank is shown", _nothing_clicked, on_parts=True),
-        Audit(
-            "times are empty or whole hours", _whole_hours if time == "coarsen" else _no_times, on_parts=True
-        ),
+        Audit("times are empty or whole hours", partial(_coarse_times, time), on_parts=True),
         Audit("the category is that of the first concept shown", _categories_fit(table), on_parts=True),
+        Audit("replacements are drawn as promised", _unseen),
     ]
-    found.append(Audit("replacements are drawn as promised", _unseen))
     if limit is not None:
         found.append(Audit(f"no label shows more than {limit} concepts", _at_most(limit, words is not None)))
     return tuple(found)
@@ -66,17 +64,12 @@ def _nothing_clicked(evidence: Evidence) -> str:
     return faults(shown.filter(some), "show what was clicked")
 
 
-def _whole_hours(evidence: Evidence) -> str:
+def _coarse_times(time: str, evidence: Evidence) -> str:
     shown = evidence.text()
     if "time" not in shown.collect_schema():
         return ""
-    return faults(shown.filter(pl.col("time").to_physical() % _HOUR != 0), "show a finer time")
-
-
-def _no_times(evidence: Evidence) -> str:
-    shown = evidence.text()
-    if "time" not in shown.collect_schema():
-        return ""
+    if time == "coarsen":
+        return faults(shown.filter(pl.col("time").to_physical() % _HOUR != 0), "show a finer time")
     return faults(shown.filter(pl.col("time").is_not_null()), "show a time")
 
 

@@ -13,7 +13,7 @@ from numba import njit
 
 from querycloak import accounting
 from querycloak.kernels.exponential_mechanism import Candidates
-from querycloak.methods.dp_semantic.weights import LARGEST_EPSILON
+from querycloak.methods.dp_semantic.draws import LARGEST_EPSILON
 from querycloak.protector import Channel
 from querycloak.text.concept_space import ConceptModel, ConceptSpec
 from querycloak.text.senses import ConceptMapper, ConceptSpans

@@ -1,5 +1,6 @@
-"""Microaggregation of one history's concepts: alike ones share one draw, so that each draw may tell more.
+"""Draws of `dp-semantic`: integer weights of the exponential mechanism, draws by them, and new queries.
 
+With `prior`, one history's concepts are microaggregated: alike ones share one draw, which may tell more.
 Why the promise still holds: how many groups there are and how large they are depends on the number of
 concepts (of each domain) alone. Whatever two histories of that number hold, each of the draws has at most
 its own epsilon between them, and which slot shows which draw is decided by chance alone.
@@ -7,20 +8,29 @@ its own epsilon between them, and which slot shows which draw is decided by chan
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
 from querycloak.accounting import group_count
-from querycloak.errors import BrokenPromise
-from querycloak.kernels import exponential_mechanism as concept_draws
+from querycloak.errors import BrokenPromise, ParameterError
 from querycloak.kernels import siphash
+from querycloak.kernels.exponential_mechanism import Weights, draw
 from querycloak.log import Batch, IntArray
-from querycloak.methods.dp_semantic.weights import draw_weights, spent
 from querycloak.methods.shared.readings import CodedReadings, ConceptSlots
 from querycloak.text.concept_space import ConceptModel, ConceptSpace
 from querycloak.text.senses import rewrite_query
 
-_SHUFFLE = 1
+#: A draw that spends more would show its input nearly always, and its weights no longer fit.
+LARGEST_EPSILON: Final = 40.0
+_ROOM: Final = 62  # bits for the sum of all weights
+_SLACK: Final = 1 - 2.0**-40  # keeps what floats round up below what was asked for
+_TABLES: Final = 1024  # of weights in memory at a time
+_SHUFFLE: Final = 1
 Floats = npt.NDArray[np.float64]
 
 
@@ -59,7 +69,43 @@ def dealt(concept: IntArray, sizes: IntArray, key: bytes, slots: IntArray) -> In
     return out
 
 
-_TABLES = 1024  # of weights in memory at a time
+def draw_weights(space: ConceptSpace, tables: Sequence[tuple[int, float]]) -> Weights:
+    """Return a table of integer weights for each (domain, epsilon of a draw): eq. 3, 7 and 8.
+
+    The least weight is a whole number, and every other at most e^(epsilon/2) times it.
+    """
+    similarity = space.scaled_similarity()
+    bits = _ROOM - math.ceil(math.log2(max(len(space.candidates.members), 2)))
+    weight = np.zeros((len(tables), *similarity.shape[1:]), np.uint64)
+    floor = np.zeros(len(tables), np.uint64)
+    for place, (domain, epsilon) in enumerate(tables):
+        if not 0 < epsilon <= LARGEST_EPSILON:
+            raise ParameterError(
+                f"a single draw would spend {epsilon:g}",
+                hint=f"above {LARGEST_EPSILON:g} a draw protects nobody: "
+                "lower `epsilon` or raise `max_queries`",
+            )
+        least = math.floor(2.0**bits * math.exp(-epsilon / 2))
+        grown = np.floor(least * np.exp(similarity[domain] * epsilon / 2) * _SLACK)
+        weight[place] = np.maximum(grown, least).astype(np.uint64)
+        floor[place] = least
+    return Weights(weight, floor)
+
+
+def spent(weights: Weights) -> list[float]:
+    """Return the largest privacy loss of a draw by each table, from the integers themselves, rounded up.
+
+    Two inputs give an output weights in a ratio of at most largest / least, and so do their sums.
+    """
+    tables = zip(weights.weight, weights.floor, strict=True)
+    return [math.nextafter(2 * _log_up(int(table.max()), int(floor)), math.inf) for table, floor in tables]
+
+
+def _log_up(largest: int, least: int) -> float:
+    """Return the logarithm of a ratio, rounded up."""
+    ratio = Fraction(largest, least)
+    value = math.log(ratio.numerator) - math.log(ratio.denominator)
+    return value + 1e-14 * (1 + math.log(ratio.numerator))  # far more than the floats can be wrong
 
 
 def drawn(
@@ -78,10 +124,8 @@ def drawn(
         if any(cost > asked for cost, (_, asked) in zip(spent(weights), named, strict=True)):
             raise BrokenPromise("the weights of a draw would spend more than was asked for")
         here = np.flatnonzero((table >= start) & (table < start + some.size))
-        out[here] = concept_draws.draw(
-            slots.concept[here], table[here] - start, rows[slots.record[here]], slots.turn[here],
-            key, candidates, weights,
-        )  # fmt: skip
+        named_by = rows[slots.record[here]], slots.turn[here], key
+        out[here], _ = draw(slots.concept[here], table[here] - start, *named_by, candidates, weights)
     return out
 
 

@@ -18,8 +18,8 @@ from querycloak.log import COLUMN_BIT, MISSING, Batch, IntArray
 from querycloak.methods.graph_suppress import click_graph as graph
 from querycloak.methods.graph_suppress.audit import audits, several
 from querycloak.methods.graph_suppress.click_graph import Clicks, Mask
-from querycloak.methods.shared.labels import Pseudonyms, labels_setting
-from querycloak.methods.shared.records import RecordBuffer, RecordProtector
+from querycloak.methods.shared.labels import LabelMethod, labels_setting
+from querycloak.methods.shared.records import RecordProtector
 from querycloak.protector import Traits
 from querycloak.settings import setting
 from querycloak.text.urls import names_target, site_of
@@ -31,7 +31,7 @@ FEW_SITES = "the query led to too few sites"
 SHARED = "the query shares a URL with another"
 
 
-class GraphSuppress(RecordProtector):
+class GraphSuppress(LabelMethod, RecordProtector):
     """Remove queries until no two of those left led to a click on the same URL.
 
     The steps of Poblete et al., each a setting: queries that led to few documents, queries that name what
@@ -40,12 +40,6 @@ class GraphSuppress(RecordProtector):
 
     Guarantee: no two different released queries led to the same URL: the graph of queries and clicks has
     density zero. Every other step that is on holds for each released query too.
-
-    Limits:
-        - whose a search was: a label's searches stay together, with their words, times and clicks
-        - what a query says, and what its clicked page says
-        - linking two queries by anything but a common URL: words, times, labels
-        - several releases of overlapping logs
 
     Reference: Poblete et al., as A. Erola, "Contributions to privacy in web search engines", tells it in 3.2.
     """
@@ -61,28 +55,24 @@ class GraphSuppress(RecordProtector):
 
         k: int = setting(
             2,
-            kind=int,
             at_least=0,
             stronger="larger",
             help="different URLs that a query must have led to; 0: any number",
         )
         targeted: str = setting(
             "host",
-            kind=str,
             choices=("off", "host", "name"),
             stronger="last",
             help="remove queries with the clicked URL or its `host` as a word, or also the host's `name`",
         )
         sites: int = setting(
             2,
-            kind=int,
             at_least=0,
             stronger="larger",
             help="different sites that a query must have led to; 0: any number",
         )
         density: str = setting(
             "greedy",
-            kind=str,
             choices=("greedy", "all", "off"),
             help="of queries with a common URL, remove the most connected first, or `all` of them",
         )
@@ -97,11 +87,6 @@ class GraphSuppress(RecordProtector):
                 )
 
     settings: Settings
-
-    def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
-        super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(settings.labels, key, texts)
-        self._held = RecordBuffer(texts)
 
     @classmethod
     def examples(cls) -> list[declared.Settings]:
@@ -171,8 +156,7 @@ class GraphSuppress(RecordProtector):
         """Yield each step that is on: the reason of removal, and the queries that it keeps."""
         s, clicks = self.settings, pages.clicks
         if s.k:
-            documents = graph.clicked_documents(clicks)
-            yield FEW_DOCUMENTS, lambda keep: keep & ~graph.few_documents(documents, s.k)
+            yield FEW_DOCUMENTS, lambda keep: keep & (graph.clicked_documents(clicks) >= s.k)
         if s.targeted != "off":
             yield TARGETED, lambda keep: keep & ~pages.targeted(s.targeted)
         if s.sites:
@@ -182,10 +166,6 @@ class GraphSuppress(RecordProtector):
         if s.density == "greedy":
             ties = self.texts.query.fingerprints(pages.queries, derive(self.key, "ties of queries"))
             yield SHARED, lambda keep: graph.disconnected(clicks, keep, ties)
-
-    def label_of(self, users: IntArray) -> IntArray:
-        """Return the label that stands for each user in what leaves."""
-        return self._labels.of(users)
 
 
 @dataclass(frozen=True)

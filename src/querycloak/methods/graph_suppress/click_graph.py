@@ -46,11 +46,6 @@ def clicked_documents(clicks: Clicks) -> IntArray:
     return np.diff(clicks.begins)
 
 
-def few_documents(documents: IntArray, k: int) -> Mask:
-    """Find the over-restrictive queries: fewer than k documents came back."""
-    return documents < k
-
-
 def well_targeted(query: IntArray, names_it: Mask, queries: int) -> Mask:
     """Find the queries that name, in at least one search, the URL or the site that was clicked on."""
     return np.bincount(query[names_it], minlength=queries) > 0

@@ -12,23 +12,22 @@ import numpy as np
 
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries, Dictionary
-from querycloak.errors import ParameterError
+from querycloak.errors import ParameterError, Refused
 from querycloak.guarantee import Guarantee
 from querycloak.kernels import siphash
 from querycloak.keys import derive
 from querycloak.knowledge import Game, Knowledge
 from querycloak.log import COLUMN_BIT, NO_TIME, Batch, IntArray
-from querycloak.methods.km import targets
+from querycloak.methods.km import deletion
 from querycloak.methods.km.audit import audits
 from querycloak.methods.km.deletion import HistoryTerms, Outcome
 from querycloak.methods.shared import sessions as histories
 from querycloak.methods.shared.labels import (
-    Pseudonyms,
+    LabelMethod,
     apply_time_policy,
     coarse_time_setting,
     labels_setting,
     pseudonyms,
-    times_emptied,
 )
 from querycloak.methods.shared.records import WindowBuffer, WindowProtector
 from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
@@ -66,19 +65,13 @@ def is_km_anonymous(histories: Iterable[Iterable[str]], k: int, m: int) -> bool:
     return all(count >= k for count in supports(histories, m).values())
 
 
-class Km(WindowProtector):
+class Km(LabelMethod, WindowProtector):
     """Delete terms from histories until nobody stands out by any m of them; what is left is real.
 
     All records wait until the log (or `window`) ends. Then terms go: first those of fewer than `k` people,
     then one of each pair that fewer than `k` have, then of each triple …; which one, `target` decides.
 
     Guarantee: up to `m` known terms of a history match no history, or those of at least `k` people.
-
-    Limits:
-        - somebody who knows more than m terms of a person
-        - somebody who knows that a term is missing, or how often or when a term was used
-        - what all k histories have in common
-        - k accounts that one attacker opened to keep a combination alive
 
     Reference: "Anonymous Search Histories Featuring Personalized Advertisement", Algorithms 1 and 2.
     """
@@ -93,16 +86,13 @@ class Km(WindowProtector):
         """Settings of `km`."""
 
         k: int = setting(
-            5, kind=int, at_least=2, stronger="larger", help="people who must share a combination of terms"
+            5, at_least=2, stronger="larger", help="people who must share a combination of terms"
         )
-        m: int = setting(
-            2, kind=int, at_least=1, at_most=4, stronger="larger", help="terms of a combination, at most"
-        )
+        m: int = setting(2, at_least=1, at_most=4, stronger="larger", help="terms of a combination, at most")
         target: str = setting(
             "logsize",
-            kind=str,
             file=True,
-            help=f"what to keep most of: {', '.join(targets.TARGETS)}, or a CSV of term, utility",
+            help=f"what to keep most of: {', '.join(deletion.TARGETS)}, or a CSV of term, utility",
         )
         history: int | str = setting(
             "all",
@@ -113,37 +103,33 @@ class Km(WindowProtector):
         )
         window: str = setting(
             "none",
-            kind=str,
             choices=("none", "day", "week"),
             stronger=("day", "week", "none"),
             help="protect each day or week by itself, as soon as it is over",
         )
         urls: str = setting(
             "empty",
-            kind=str,
             choices=("empty", "terms"),
             help="empty clicked pages, or count their words as terms and keep those that may stay whole",
         )
-        bots: int = setting(
-            100, kind=int, at_least=0, help="drop people with more searches in one session; 0: nobody"
-        )
+        bots: int = setting(100, at_least=0, help="drop people with more searches in one session; 0: nobody")
         time: str = coarse_time_setting()
         labels: str = labels_setting()
         marketing: str = setting(
-            "", kind=str, file=True, help="a CSV of term, bid, impressions, clicks (`--marketing`)"
+            "", file=True, help="a CSV of term, bid, impressions, clicks (`--marketing`)"
         )
 
         def __post_init__(self) -> None:
             super().__post_init__()
-            if self.target in targets.MARKETING and not self.marketing:
+            if self.target in deletion.MARKETING and not self.marketing:
                 raise ParameterError(
                     f"km: `target={self.target}` needs to know what terms are worth",
                     hint="give a CSV of term, bid, impressions, clicks with `--marketing`",
                 )
-            if self.target not in targets.TARGETS and not self.target.lower().endswith(".csv"):
+            if self.target not in deletion.TARGETS and not self.target.lower().endswith(".csv"):
                 raise ParameterError(
                     "km: there is no such `target`",
-                    hint=f"the targets are {', '.join(targets.TARGETS)}, or the name of a .csv file",
+                    hint=f"the targets are {', '.join(deletion.TARGETS)}, or the name of a .csv file",
                 )
 
         @property
@@ -155,7 +141,6 @@ class Km(WindowProtector):
 
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(settings.labels, key, texts)
         self.has_parts = settings.has_parts
         self.per_row = settings.urls == "terms"  # every clicked page counts by itself
         self._terms = Dictionary()
@@ -187,7 +172,7 @@ class Km(WindowProtector):
             rewrites=frozenset({"user", "query", "time"}),
             empties=frozenset({"rank", "category"})
             | (frozenset() if in_rows else urls)
-            | times_emptied(settings.time),
+            | frozenset({"time"} if settings.time == "drop" else ()),
             needs_whole_log=settings.window == "none",
             unit="row" if in_rows else "search",
             labels=Labels.PARTS if settings.has_parts else Labels.OWN,
@@ -196,7 +181,7 @@ class Km(WindowProtector):
             bounds=(
                 AttackBound(Game.IDENTIFICATION, 1 / settings.k, Knowledge.TEXTS, known_terms=settings.m),
             ),
-            spark_form="querycloak.methods.km.spark:window",
+            spark_form="querycloak.methods.km:window",
             main_setting="k",
         )
 
@@ -298,11 +283,11 @@ class Km(WindowProtector):
     def _delete(self, entries: HistoryTerms) -> Outcome:
         s, target, values = self.settings, self.settings.target, None
         terms = self._terms.texts()
-        if target not in targets.TARGETS:
-            target, values = "file", targets.read_values(s.target, "file", terms)
-        elif target in targets.MARKETING:
-            values = targets.read_values(s.marketing, target, terms)
-        return targets.greedy(target, s.k, s.m, entries, values)
+        if target not in deletion.TARGETS:
+            target, values = "file", deletion.read_values(s.target, "file", terms)
+        elif target in deletion.MARKETING:
+            values = deletion.read_values(s.marketing, target, terms)
+        return deletion.greedy(target, s.k, s.m, entries, values)
 
     def _label(self, held: Batch) -> IntArray:
         """Return the label of each history: the user's own, or one that is not linked to other parts."""
@@ -336,3 +321,18 @@ class Km(WindowProtector):
     def label_of(self, users: IntArray) -> IntArray:
         """Return the label that stands for each user in what leaves; a split person has several."""
         return users if self.has_parts else self._labels.of(users)
+
+
+def window(settings: Km.Settings) -> str:
+    """Return the number of a row's window as SQL over `time`, in microseconds: that of `sessions.calendar`.
+
+    On Spark one worker runs the method on one window. Raise Refused if whole histories are to be protected.
+    """
+    if settings.window == "none":
+        raise Refused(
+            "on Spark `km` protects windows of time, and none was chosen",
+            hint="use `-s window=week` or `window=day`, or run it on one machine, without `--engine spark`",
+        )
+    span, start = (histories.DAY, 0) if settings.window == "day" else (histories.WEEK, histories.MONDAY)
+    moment = f"(time + {start}L)"
+    return f"coalesce(({moment} - pmod({moment}, {span}L)) div {span}L, {histories.NEVER}L)"

@@ -1,26 +1,35 @@
 """Deletion of terms until every combination of at most m of them is held by k users or by none.
 
 In stages: single terms first, then pairs to the end, then triples, since each stage leaves less to the
-next. Of a rare combination the term of lowest priority is deleted (paper 001, Algorithms 1 and 2).
+next. Of a rare combination the term of lowest priority is deleted (paper 001, Algorithms 1 and 2); the target
+decides the priority (those of the paper, and our own).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
+from querycloak.errors import UsageError
 from querycloak.kernels import siphash
 from querycloak.log import IntArray
-from querycloak.methods.km import kernel as combos
+from querycloak.methods.km.kernel import Flags, SweepResult, delete_rare_combinations
 from querycloak.methods.shared.terms import TermOccurrences
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 _CHANCE = 1
+#: What a marketing file is needed for.
+MARKETING: Final = ("bid", "clicks", "impressions", "revenue")
+TARGETS: Final = ("random", "fis", "distinct", "logsize", "users", *MARKETING)
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,7 @@ class HistoryTerms:
 
 #: Returns the priority of each term from the entries as they are now and, where needed, from counts of all
 #: combinations.
-Priority = Callable[[HistoryTerms, combos.SweepResult | None], list[Floats]]
+Priority = Callable[[HistoryTerms, SweepResult | None], list[Floats]]
 
 
 @dataclass
@@ -96,7 +105,7 @@ class Outcome:
     """Which entries stay, and how many went because of combinations of which size."""
 
     kept: Mask
-    by_size: dict[int, int] = field(default_factory=dict)
+    by_size: Counter[int] = field(default_factory=Counter)
     rounds: int = 0
 
 
@@ -125,26 +134,18 @@ class DeletionRule:
         empty = np.ones(int(entries.history.max(initial=-1)) + 1, np.bool_)
         empty[entries.history[outcome.kept]] = False
         open_ones = np.flatnonzero(empty[entries.history] & (support[entries.term] >= self.k))
-        order = np.lexsort(
-            (
-                entries.tie[entries.term[open_ones]],
-                -support[entries.term[open_ones]],
-                entries.history[open_ones],
-            )
-        )
+        term = entries.term[open_ones]
+        order = np.lexsort((entries.tie[term], -support[term], entries.history[open_ones]))
         chosen = open_ones[order]
         first = np.flatnonzero(np.diff(entries.history[chosen], prepend=-1))
         outcome.kept[chosen[first]] = True
-
-    def _note(self, outcome: Outcome, size: int, gone: IntArray) -> None:
-        outcome.kept[gone] = False
-        outcome.by_size[size] = outcome.by_size.get(size, 0) + int(gone.size)
 
     def _singles(self, entries: HistoryTerms, left: IntArray, outcome: Outcome) -> IntArray:
         """Delete terms that too few histories hold at all."""
         support = entries[left].supports()
         rare = support[entries.term[left]] < self.k
-        self._note(outcome, 1, left[rare])
+        outcome.kept[left[rare]] = False
+        outcome.by_size[1] += int(rare.sum())
         return left[~rare]
 
     def _stage(self, entries: HistoryTerms, left: IntArray, size: int, outcome: Outcome) -> IntArray:
@@ -172,16 +173,7 @@ class DeletionRule:
         if self.needs_combination_counts:
             by_term = now[np.lexsort((now.term, now.history))]
             touched = np.ones(now.terms, np.uint8)
-            seen = combos.delete_rare_combinations(
-                by_term.starts(),
-                by_term.term,
-                by_term.person,
-                now.terms,
-                self.k,
-                size,
-                touched,
-                count_only=True,
-            )
+            seen = self._pass(by_term, by_term.term, size, touched, count_only=True)
         priority = self.priority(now, seen)  # the first decides, the next ones break its ties
         order = np.lexsort((now.tie, *(-part for part in reversed(priority))))
         rank = np.empty(now.terms, np.int64)
@@ -194,18 +186,84 @@ class DeletionRule:
         left: IntArray,
         rank: IntArray,
         size: int,
-        touched: combos.Flags,
+        touched: Flags,
         outcome: Outcome,
     ) -> IntArray:
         now = entries[left]
         ranked = np.zeros(entries.terms, np.uint8)
         ranked[rank] = touched
-        item = rank[now.term]
-        draw = now.draw if self.by_chance else None
-        done = combos.delete_rare_combinations(
-            now.starts(), item, now.person, entries.terms, self.k, size, ranked, draw=draw
-        )
-        for one in range(2, size + 1):
-            outcome.by_size[one] = outcome.by_size.get(one, 0) + int(done.deleted[one])
+        done = self._pass(now, rank[now.term], size, ranked, draw=now.draw if self.by_chance else None)
+        outcome.by_size.update({one: int(done.deleted[one]) for one in range(2, size + 1)})
         outcome.kept[left[~done.kept]] = False
         return left[done.kept]
+
+    def _pass(self, now: HistoryTerms, item: IntArray, size: int, touched: Flags, **how: Any) -> SweepResult:
+        return delete_rare_combinations(
+            now.starts(), item, now.person, now.terms, self.k, size, touched, **how
+        )
+
+
+def rule_for(target: str, k: int, m: int, entries: HistoryTerms, values: Floats | None) -> DeletionRule:
+    """Return the rules of a run for a target; `values` are a term's own, from a file, where it needs one."""
+    if target == "random":
+        return DeletionRule(k, m, lambda now, _: [np.zeros(now.terms)], by_chance=True)
+    if target == "fis":
+        return DeletionRule(k, m, _frequent_sets, needs_combination_counts=True, reranks_each_round=True)
+    if target == "distinct":
+        return DeletionRule(k, m, lambda now, _: [_slack(now, k)], reranks_each_round=True)
+    if target == "users":
+        users = entries.supports().astype(np.float64)
+        return DeletionRule(k, m, lambda now, _: [users])
+    weight = np.bincount(entries.term, entries.times, minlength=entries.terms).astype(np.float64)
+    if values is not None and target in (*MARKETING, "file"):
+        weight *= values  # each term's own value by how often it occurs, as the paper does
+    return DeletionRule(k, m, lambda now, _: [weight])
+
+
+def _frequent_sets(now: HistoryTerms, seen: SweepResult | None) -> list[Floats]:
+    """Count the frequent combinations that hold a term, the largest size first; then its histories."""
+    assert seen is not None
+    sizes = range(seen.frequent.shape[0] - 1, 1, -1)
+    return [*(seen.frequent[size].astype(np.float64) for size in sizes), now.supports().astype(np.float64)]
+
+
+def _slack(now: HistoryTerms, k: int) -> Floats:
+    """Prefer the term with least slack: one that loses its k-th history is lost to the log."""
+    return 1.0 / (np.maximum(now.supports() - k, 0) + 1.0)
+
+
+def greedy(target: str, k: int, m: int, entries: HistoryTerms, values: Floats | None) -> Outcome:
+    """Run one greedy deletion; with target `users`, restore one frequent term to each emptied history."""
+    rule = rule_for(target, k, m, entries, values)
+    outcome = rule.run(entries)
+    if target == "users":
+        rule.fill_empty(entries, outcome)
+    return outcome
+
+
+def read_values(path: str | Path, target: str, terms: pl.Series) -> Floats:
+    """Read the priorities of terms from a file: `term, bid, impressions, clicks`, or `term, utility`."""
+    try:
+        table = pl.read_csv(path, infer_schema=False)
+    except (OSError, pl.exceptions.PolarsError):
+        raise UsageError("the file of terms' values cannot be read", hint=_needs(target)) from None
+    column = _column(table, target)
+    value = table.select("term", value=column).unique("term", keep="first")
+    found = pl.DataFrame({"term": terms}).join(value, on="term", how="left", maintain_order="left")
+    return found["value"].fill_null(0.0).to_numpy()
+
+
+def _column(table: pl.DataFrame, target: str) -> pl.Expr:
+    names = {"revenue": ("bid", "clicks"), "file": ("utility",)}.get(target, (target,))
+    if missing := [name for name in ("term", *names) if name not in table.columns]:
+        raise UsageError(f"the file of terms' values lacks {', '.join(missing)}", hint=_needs(target))
+    value = pl.lit(1.0)
+    for name in names:
+        value = value * pl.col(name).cast(pl.Float64, strict=False).fill_null(0.0).fill_nan(0.0)
+    return value
+
+
+def _needs(target: str) -> str:
+    if target == "file":
+        return "it is a CSV with the columns term, utility"
+    return "it is a CSV with the columns term, bid, impressions, clicks"

@@ -128,12 +128,8 @@ def _delete_rare(  # type: ignore[no-untyped-def]
         left = 1
         while left > 0:
             left -= 1
-            depth, begin, stop, changed = (
-                waiting[left, 0],
-                waiting[left, 1],
-                waiting[left, 2],
-                waiting[left, 3] != 0,
-            )
+            depth, begin, stop = waiting[left, 0], waiting[left, 1], waiting[left, 2]
+            changed = waiting[left, 3] != 0
             if depth == 2:
                 paths = entries[first[a] : first[a + 1]].copy().reshape(-1, 1)
             else:

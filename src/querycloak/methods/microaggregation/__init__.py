@@ -1,53 +1,55 @@
 """Microaggregation: groups of at least k users, and one history for each group, shown for all of its members.
 
-The driver holds the log, numbers users, and releases the histories. A `Grouping` decides which users are
-grouped and which records represent a group.
+The driver holds the log, numbers users, and releases the histories. A method decides which users are grouped
+and which records represent a group.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
 
 from querycloak import settings as declared
-from querycloak.dictionary import Dictionaries
 from querycloak.errors import ParameterError
 from querycloak.guarantee import Guarantee
 from querycloak.kernels import siphash
 from querycloak.keys import derive
 from querycloak.log import MISSING, NO_TIME, Batch, IntArray
 from querycloak.methods.microaggregation.audit import audits
-from querycloak.methods.microaggregation.diversity import is_required, merge_until_diverse
 from querycloak.methods.microaggregation.mdav import split
-from querycloak.methods.microaggregation.representatives import RecordPicker
+from querycloak.methods.microaggregation.representatives import (
+    Draws,
+    diversify_picks,
+    is_required,
+    merge_until_diverse,
+)
 from querycloak.methods.shared.labels import (
-    Pseudonyms,
+    LabelMethod,
     apply_time_policy,
     coarse_time_setting,
     labels_setting,
-    times_emptied,
 )
 from querycloak.methods.shared.readings import mapper_setting, taxonomy_setting
-from querycloak.methods.shared.records import RecordBuffer, RecordProtector
+from querycloak.methods.shared.records import RecordProtector
 from querycloak.protector import USER_AND_QUERY, Traits
 from querycloak.settings import setting
 
 REPLACED: Final = "replaced by the history of the person's group"
 _REWRITES: Final = frozenset({"user", "query", "time", "rank", "url", "category"})
 _USERS: Final = 1  # the purpose of the draws that break ties between users
+_PICK: Final = 8  # the purpose of draws that pick records; smaller numbers are those of columns
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSettings(declared.Settings):
     """First settings of every microaggregation; a method lists its bases from last settings to first."""
 
-    k: int = setting(5, kind=int, at_least=2, stronger="larger", help="people who share a history, at least")
+    k: int = setting(5, at_least=2, stronger="larger", help="people who share a history, at least")
     diversity: int = setting(
         1,
-        kind=int,
         at_least=1,
         at_most=16,
         stronger="larger",
@@ -55,7 +57,6 @@ class GroupSettings(declared.Settings):
     )
     closeness: float = setting(
         1.0,
-        kind=float,
         at_least=0,
         at_most=1,
         stronger="smaller",
@@ -96,23 +97,7 @@ class Representative(NamedTuple):
         return cls(query=query, **(filled | columns))
 
 
-class Grouping(Protocol):
-    """Strategy of a microaggregation: which users are grouped, and which records represent a group."""
-
-    def prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
-        """Return the records that can be compared, and the rows of the others by drop reason."""
-
-    def groups(self, held: Batch, users: int) -> IntArray:
-        """Return the group of each user, numbered from 0; a group has at least k users.
-
-        Users are numbers from 0. Of equally good users the one with the lowest number is preferred.
-        """
-
-    def representative(self, records: Batch, members: IntArray) -> Representative:
-        """Return the records that represent all members of a group, made from the members' records."""
-
-
-class Microaggregation(RecordProtector):
+class Microaggregation(LabelMethod, RecordProtector):
     """Driver of all microaggregations: holds the log, groups users at its end, releases their histories."""
 
     #: Columns that histories are made of.
@@ -125,15 +110,21 @@ class Microaggregation(RecordProtector):
     }
     settings: Any
 
-    def __init__(self, settings: declared.Settings, key: bytes, texts: Dictionaries) -> None:
-        super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(self.settings.labels, key, texts)
-        self._held = RecordBuffer(texts)
-        self._grouping = self.grouping()
+    def _prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
+        """Return the records that can be compared, and the rows of the others by drop reason."""
+        known = (held.query >= 0) & (held.user >= 0)
+        return held[known], {"no user or no query": held.row[~known]}
 
     @abstractmethod
-    def grouping(self) -> Grouping:
-        """Return the strategy that groups users."""
+    def _groups(self, held: Batch, users: int) -> IntArray:
+        """Return the group of each user, numbered from 0; a group has at least k users.
+
+        Users are numbers from 0. Of equally good users the one with the lowest number is preferred.
+        """
+
+    @abstractmethod
+    def _representative(self, records: Batch, members: IntArray) -> Representative:
+        """Return the records that represent all members of a group, made from the members' records."""
 
     @classmethod
     def columns(cls, settings: Any) -> frozenset[str]:
@@ -150,7 +141,7 @@ class Microaggregation(RecordProtector):
             # without categories in the log no audit could see the topics
             requires=USER_AND_QUERY | frozenset({"category"} if is_required(settings) else ()),
             rewrites=_REWRITES,
-            empties=(_REWRITES - filled) | times_emptied(settings.time),
+            empties=(_REWRITES - filled) | frozenset({"time"} if settings.time == "drop" else ()),
             needs_whole_log=True,
             unit=cls.unit,
             creates_rows=True,
@@ -194,14 +185,14 @@ class Microaggregation(RecordProtector):
         """Group users, and release the history of its group for each of them."""
         held = self._held.take()
         if len(held):
-            held, unusable = self._grouping.prepare(held)
+            held, unusable = self._prepare(held)
             for reason, rows in unusable.items():
                 self.drop(rows, reason)
         held, users = self._number_users(held)
         if users.size < self.settings.k:
             self.drop(held.row, "too few people have anything to go by")
             return Batch.empty(self.texts)
-        group = self._grouping.groups(held, users.size)
+        group = self._groups(held, users.size)
         self.drop(held.row, REPLACED)
         return self._release(users, *self._represent_groups(held, group))
 
@@ -220,7 +211,7 @@ class Microaggregation(RecordProtector):
         groups, own = split(group), split(group[held.user])
 
         def represent(members: IntArray, rows: IntArray) -> Representative:
-            return self._grouping.representative(held[rows], members)
+            return self._representative(held[rows], members)
 
         def topics(one: Representative) -> IntArray:
             return self.texts.category.at_level(one.category, 1)
@@ -246,11 +237,23 @@ class Microaggregation(RecordProtector):
         columns["seq"] = np.zeros(int(each.sum()), np.int64)  # all are released at the end of the log
         return apply_time_policy(self.settings.time, Batch.of(columns, self.texts))
 
-    def picker(self) -> RecordPicker:
-        """Return the choice of records by keyed draws."""
-        columns = self.columns(self.settings)
-        return RecordPicker(columns, self.settings.diversity, self.key, self.texts)
+    def draws(self, records: Batch, purpose: int = _PICK) -> Draws:
+        """Return a number for each record, drawn from its content: the order of a file decides nothing."""
+        key, content = derive(self.key, "picks"), np.zeros(len(records), np.uint64)
+        for name in sorted(self.columns(self.settings) - {"user", "time", "rank"}):
+            codes = getattr(records, name)
+            known = np.flatnonzero(codes >= 0)
+            content[known] ^= getattr(self.texts, name).fingerprints(codes[known], derive(self.key, name))
+        for place, name in enumerate(("user", "time", "rank")):
+            content ^= siphash.draw(key, place, getattr(records, name))
+        return siphash.draw(key, purpose, content.view(np.int64))
 
-    def label_of(self, users: IntArray) -> IntArray:
-        """Return the released label of each user."""
-        return self._labels.of(users)
+    def _diversify(self, chosen: IntArray, records: Batch) -> IntArray:
+        """Return picks that have the required number of topics; the least draws are preferred."""
+        if self.settings.diversity == 1:
+            return chosen
+        top = self.texts.category.at_level(records.category, 1)
+        topic, known = np.full(top.size, MISSING, np.int64), top >= 0
+        prints = self.texts.category.fingerprints(top[known], derive(self.key, "topics"))
+        topic[known] = np.unique(prints, return_inverse=True)[1]  # numbers that no order of arrival decides
+        return diversify_picks(chosen, topic, self.draws(records).astype(np.float64), self.settings.diversity)

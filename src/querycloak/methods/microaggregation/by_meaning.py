@@ -1,4 +1,4 @@
-"""`microagg-semantic`: users are grouped by meaning, and share one history of real queries (003, 5.5)."""
+"""`microagg-semantic` and `microagg-topic`: users are grouped by the meaning of searches (003, 5.4, 5.5)."""
 
 from __future__ import annotations
 
@@ -11,49 +11,87 @@ import numpy.typing as npt
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
 from querycloak.kernels import siphash
+from querycloak.kernels.arrays import ranks_in_groups
 from querycloak.keys import derive
 from querycloak.log import MISSING, Batch, IntArray
 from querycloak.methods.microaggregation import (
-    Grouping,
     GroupSettings,
     Microaggregation,
     ReleaseSettings,
     Representative,
     TaxonomySettings,
     mdav,
+    topic_groups,
     tree_distance,
 )
-from querycloak.methods.microaggregation.diversity import diversify_picks
-from querycloak.methods.microaggregation.representatives import member_quotas
+from querycloak.methods.microaggregation.representatives import diversify_picks, member_quotas, ranked_picks
 from querycloak.methods.shared.readings import CodedReadings
 from querycloak.settings import setting
 from querycloak.text.reader import TextReader, TextSpec
 from querycloak.text.taxonomy import Taxonomy
 
 UNMAPPED: Final = "no phrase of it is known"
+NO_TOPIC: Final = "no phrase of any of the person's queries is known"
+COIN: Final = 9  # the purpose of draws that round a share of copies
 _PICK: Final = 1  # the purpose of the draws that pick queries
 
 Floats = npt.NDArray[np.float64]
 
 
-class TaxonomyGrouping:
-    """Users are as far apart as the categories of their phrases in the taxonomy.
-
-    The items of a query are the categories of its known phrases.
-    """
+class MicroaggMeanings(Microaggregation):
+    """Microaggregation by the categories of phrases in a taxonomy."""
 
     def __init__(self, settings: Any, key: bytes, texts: Dictionaries) -> None:
-        self._settings, self._texts = settings, texts
-        self._shelf_key, self._pick_key = derive(key, "shelf"), derive(key, "pick")
+        super().__init__(settings, key, texts)
         self._reader = TextReader(TextSpec(taxonomy=settings.taxonomy, phrases=settings.mapper))
-        self._readings = CodedReadings(self._reader, texts.query)
-        self._query = self._node = np.empty(0, np.int64)  # index: queries that may be shown, by category
 
     @property
     def _tree(self) -> Taxonomy:
         return self._reader.lexicon.tree
 
-    def prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
+    def check_ready(self) -> None:
+        """Raise MissingExtra without the parser that is asked for, before a long log is read."""
+        self._reader.check_ready()
+
+
+class MicroaggSemantic(MicroaggMeanings):
+    """Group people whose searches mean alike things, and show one history of real queries for each group.
+
+    Phrases are mapped to categories; users are as far apart as their categories are in the tree. The history
+    of a group has the categories nearest to its centroid, from each user in proportion to the user's number
+    of phrases. Each category is shown by a query of it, picked at random from the whole log.
+
+    Guarantee: each released history, with all of its columns, is that of at least `k` people.
+
+    Reference: A. Erola, "Contributions to privacy in web search engines", section 5.5.
+    """
+
+    name = "microagg-semantic"
+    sets_categories = True
+
+    @dataclass(frozen=True, kw_only=True)
+    class Settings(ReleaseSettings, TaxonomySettings, GroupSettings):
+        """Settings of `microagg-semantic`."""
+
+        asked_by: int = setting(
+            1,
+            at_least=1,
+            stronger="larger",
+            help="show only queries of so many people; else the category's own name",
+        )
+
+    @classmethod
+    def examples(cls) -> list[declared.Settings]:
+        """Return the settings that the conformance suite tries."""
+        return [cls.Settings(k=2), cls.Settings(k=3, asked_by=2, time="drop", labels="fresh")]
+
+    def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
+        super().__init__(settings, key, texts)
+        self._shelf_key, self._pick_key = derive(key, "shelf"), derive(key, "pick")
+        self._readings = CodedReadings(self._reader, texts.query)
+        self._query = self._node = np.empty(0, np.int64)  # index: queries that may be shown, by category
+
+    def _prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
         """Return the records with a known phrase."""
         self._readings.learn(held.query)
         known = self._readings.sizes(held.query) > 0
@@ -67,8 +105,8 @@ class TaxonomyGrouping:
         wide, users = int(held.query.max()) + 1, int(held.user.max()) + 1
         cells = np.unique(node * wide + held.query[record])
         askers = np.bincount(np.unique(held.query * users + held.user) // users)
-        cells = cells[askers[cells % wide] >= self._settings.asked_by]
-        prints = self._texts.query.fingerprints(cells % wide, self._shelf_key)
+        cells = cells[askers[cells % wide] >= self.settings.asked_by]
+        prints = self.texts.query.fingerprints(cells % wide, self._shelf_key)
         order = np.lexsort((prints, cells // wide))  # by the text itself, not by its place in the log
         self._query, self._node = (cells % wide)[order], (cells // wide)[order]
 
@@ -77,7 +115,7 @@ class TaxonomyGrouping:
         slots = self._readings.concepts(queries)
         return self._reader.lexicon.node[slots.concept].astype(np.int64), slots.record
 
-    def groups(self, held: Batch, users: int) -> IntArray:
+    def _groups(self, held: Batch, users: int) -> IntArray:
         """Return the groups of MDAV, by the distances of equations 5.10 to 5.13."""
         item, record = self.items(held.query)
         owner = held.user[record]
@@ -85,9 +123,9 @@ class TaxonomyGrouping:
         start = np.searchsorted(owner[order], np.arange(users + 1))
         once = np.ones(item.size, np.int64)
         profiles = tree_distance.people(self._tree.parent, start, item[order], once)
-        return mdav.group(profiles, self._settings.k, np.arange(users, dtype=np.uint64), most=mdav.EXACT)
+        return mdav.group(profiles, self.settings.k, np.arange(users, dtype=np.uint64), most=mdav.EXACT)
 
-    def representative(self, records: Batch, members: IntArray) -> Representative:
+    def _representative(self, records: Batch, members: IntArray) -> Representative:
         """Return each user's share of the categories nearest to the centroid, with a query for each."""
         item, record = self.items(records.query)
         owner = np.searchsorted(members, records.user[record])
@@ -97,9 +135,9 @@ class TaxonomyGrouping:
         chosen = np.concatenate(
             [own[_nearest(item[own], apart[own])[:most]] for own, most in zip(parts, quota, strict=True)]
         )
-        if self._settings.diversity > 1:
+        if self.settings.diversity > 1:
             topic = self._tree.at_level(item, 1).astype(np.int64)
-            chosen = diversify_picks(chosen, topic, apart, self._settings.diversity, item)
+            chosen = diversify_picks(chosen, topic, apart, self.settings.diversity, item)
         names = (members[0] << 32) + np.arange(
             chosen.size
         )  # not by rows: the order of a file decides nothing
@@ -107,7 +145,7 @@ class TaxonomyGrouping:
         return Representative.of(
             self.pick_queries(item[chosen], names),
             time=records.time[record[chosen]],
-            category=self._texts.category.intern([paths[n] for n in item[chosen].tolist()]),
+            category=self.texts.category.intern([paths[n] for n in item[chosen].tolist()]),
         )
 
     def distance_to_centroid(self, item: IntArray) -> Floats:
@@ -125,51 +163,8 @@ class TaxonomyGrouping:
         chance = siphash.draw(self._pick_key, _PICK, names[there]) % (last - first)[there].astype(np.uint64)
         found[there] = self._query[first[there] + chance.astype(np.int64)]
         called = [self._tree.names[n].lower() for n in item[~there].tolist()]
-        found[~there] = self._texts.query.intern(called)
+        found[~there] = self.texts.query.intern(called)
         return found
-
-
-class MicroaggSemantic(Microaggregation):
-    """Group people whose searches mean alike things, and show one history of real queries for each group.
-
-    Phrases are mapped to categories; users are as far apart as their categories are in the tree. The history
-    of a group has the categories nearest to its centroid, from each user in proportion to the user's number
-    of phrases. Each category is shown by a query of it, picked at random from the whole log.
-
-    Guarantee: each released history, with all of its columns, is that of at least `k` people.
-
-    Limits:
-        - what a query itself says: its text may name who asked it (see `asked_by`)
-        - what all k people of a group have in common, and that a person is in the log
-        - k accounts that one attacker opened to be in one group with somebody
-        - several releases of overlapping logs
-
-    Reference: A. Erola, "Contributions to privacy in web search engines", section 5.5.
-    """
-
-    name = "microagg-semantic"
-    sets_categories = True
-
-    @dataclass(frozen=True, kw_only=True)
-    class Settings(ReleaseSettings, TaxonomySettings, GroupSettings):
-        """Settings of `microagg-semantic`."""
-
-        asked_by: int = setting(
-            1,
-            kind=int,
-            at_least=1,
-            stronger="larger",
-            help="show only queries of so many people; else the category's own name",
-        )
-
-    @classmethod
-    def examples(cls) -> list[declared.Settings]:
-        """Return the settings that the conformance suite tries."""
-        return [cls.Settings(k=2), cls.Settings(k=3, asked_by=2, time="drop", labels="fresh")]
-
-    def grouping(self) -> Grouping:
-        """Return the strategy that groups users."""
-        return TaxonomyGrouping(self.settings, self.key, self.texts)
 
 
 def _nearest(item: IntArray, apart: Floats) -> IntArray:
@@ -204,3 +199,83 @@ def _sums(tree: Taxonomy, distinct: IntArray, count: IntArray) -> Floats:
             here -= below[node[:, common + 1]] * reaches[:, common + 1, None]
         total += (here * _delta(common, depth[:, None], levels)).sum(axis=1)
     return total
+
+
+class MicroaggTopic(MicroaggMeanings):
+    """Group people whose searches fall into the same categories, and show one history of their queries.
+
+    Two users are as similar as they have categories in common, at all levels of the tree. The history of a
+    group has a share of each user's queries, the user's most frequent queries first.
+
+    Guarantee: each released history, with all of its columns, is that of at least `k` people.
+
+    Reference: A. Erola, "Contributions to privacy in web search engines", section 5.4.
+    """
+
+    name = "microagg-topic"
+    reads = Microaggregation.reads | {"category"}
+    _categories: _QueryCategories
+
+    @dataclass(frozen=True, kw_only=True)
+    class Settings(ReleaseSettings, TaxonomySettings, GroupSettings):
+        """Settings of `microagg-topic`."""
+
+        categories: int = setting(
+            1, at_least=1, at_most=5, help="categories of each phrase that count, the best first"
+        )
+        levels: int = setting(
+            0, at_least=0, at_most=100, help="levels of the tree that count, from the top; 0: all"
+        )
+
+    @classmethod
+    def examples(cls) -> list[declared.Settings]:
+        """Return the settings that the conformance suite tries."""
+        return [
+            cls.Settings(k=2),
+            cls.Settings(k=3, categories=5, levels=2, time="drop", labels="fresh"),
+        ]
+
+    def _prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
+        """Return the records of users with a category; a query without one can still represent its user."""
+        empty = held.row[held.query < 0]
+        held = held[held.query >= 0]
+        self._categories = _QueryCategories(held.query, self._reader, self.texts, self.settings.categories)
+        known = np.isin(held.user, held.user[self._categories.sizes(held.query) > 0])
+        return held[known], {"no query": empty, NO_TOPIC: held.row[~known]}
+
+    def _groups(self, held: Batch, users: int) -> IntArray:
+        """Return the groups of users with most categories in common."""
+        node, record = self._categories.of(held.query)
+        deepest = self.settings.levels or int(self._tree.depth.max())
+        counts = topic_groups.count_categories(held.user[record], node, self._tree, deepest, users)
+        return topic_groups.group(counts, self.settings.k, np.arange(users, dtype=np.uint64), most=mdav.EXACT)
+
+    def _representative(self, records: Batch, members: IntArray) -> Representative:
+        """Return each user's share of records, the most frequent queries first."""
+        own, draws = np.searchsorted(members, records.user), self.draws(records)
+        places = ranked_picks(own, records.query, draws, self.draws(records, COIN))
+        chosen = records[self._diversify(places, records)]
+        return Representative.of(chosen.query, time=chosen.time, category=chosen.category)
+
+
+class _QueryCategories:
+    """Categories of the phrases of each query, by the code of the query."""
+
+    def __init__(self, queries: IntArray, reader: TextReader, texts: Dictionaries, most: int) -> None:
+        self._query = np.unique(queries)
+        read = reader.read(texts.query.decode(self._query)).concepts
+        found = [reader.lexicon.categories(phrase.lexicon_phrase, most) for phrase in read.phrases]
+        ends = np.cumsum([0, *map(len, found)])
+        self._start = ends[read.start]
+        self._node = np.array([node for own in found for node in own], np.int64)
+
+    def sizes(self, queries: IntArray) -> IntArray:
+        """Return the number of categories of each query."""
+        return np.diff(self._start)[np.searchsorted(self._query, queries)]
+
+    def of(self, queries: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the categories of all queries, and the place of the query of each."""
+        sizes = self.sizes(queries)
+        record = np.repeat(np.arange(queries.size), sizes)
+        begin = self._start[np.searchsorted(self._query, queries)]
+        return self._node[begin[record] + ranks_in_groups(sizes)], record

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from querycloak import settings as declared
-from querycloak.dictionary import Dictionaries
 from querycloak.log import MISSING, NO_TIME, Batch, IntArray
 from querycloak.methods.microaggregation import (
-    Grouping,
     GroupSettings,
     Microaggregation,
     ReleaseSettings,
@@ -19,120 +17,28 @@ from querycloak.methods.microaggregation import (
     mdav,
     tree_distance,
 )
-from querycloak.methods.microaggregation.representatives import RecordPicker, common_right_part, means
-from querycloak.methods.microaggregation.text_distance import (
-    WEIGHTS,
-    distances,
-    starts_of,
-    summary_vectors,
-)
+from querycloak.methods.microaggregation.representatives import common_right_part, means, proportional_picks
+from querycloak.methods.microaggregation.text_distance import WEIGHTS, distances, starts_of, summary_vectors
 from querycloak.settings import setting
 from querycloak.text.urls import labels_of
 
 
-def with_user_and_query(held: Batch) -> tuple[Batch, dict[str, IntArray]]:
-    """Return the records with a user and a query, and the rows of the others by drop reason."""
-    known = (held.query >= 0) & (held.user >= 0)
-    return held[known], {"no user or no query": held.row[~known]}
+class MicroaggTexts(Microaggregation):
+    """Microaggregation whose histories have records of each user by the frequencies of queries."""
+
+    def _picks(self, records: Batch, members: IntArray) -> IntArray:
+        """Return the places of each member's share of records."""
+        own = np.searchsorted(members, records.user)
+        return self._diversify(proportional_picks(own, records.query, self.draws(records)), records)
 
 
-class QueryGrouping:
-    """Users are as far apart as the share of their records whose query the other user has not."""
-
-    def __init__(self, settings: Any, picker: RecordPicker) -> None:
-        self._settings, self._picker = settings, picker
-
-    def prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
-        """Return the records with a user and a query."""
-        return with_user_and_query(held)
-
-    def groups(self, held: Batch, users: int) -> IntArray:
-        """Return the groups of MDAV."""
-        distinct, node = np.unique(held.query, return_inverse=True)
-        order = np.argsort(held.user, kind="stable")
-        start = np.searchsorted(held.user[order], np.arange(users + 1))
-        flat = np.concatenate([[-1], np.zeros(distinct.size, np.int64)])  # every query is a child of the root
-        profiles = tree_distance.people(flat, start, node[order] + 1, np.ones(node.size, np.int64))
-        return mdav.group(profiles, self._settings.k, np.arange(users, dtype=np.uint64), most=mdav.EXACT)
-
-    def representative(self, records: Batch, members: IntArray) -> Representative:
-        """Return each user's share of records."""
-        chosen = records[self._picker.proportional(records, members)]
-        return Representative.of(chosen.query, time=chosen.time, category=chosen.category)
-
-
-class SyntacticGrouping:
-    """Users are as far apart as their searches: times, ranks, domain names, and words by edit distance."""
-
-    #: Up to this many users, all distances are computed; more users are first cut into blocks.
-    exact: ClassVar[int] = 2_000
-    #: Users of a block at most.
-    block: ClassVar[int] = 500
-
-    def __init__(self, settings: Any, picker: RecordPicker, texts: Dictionaries) -> None:
-        self._settings, self._picker, self._texts = settings, picker, texts
-
-    def prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
-        """Return the records with a user and a query."""
-        return with_user_and_query(held)
-
-    def groups(self, held: Batch, users: int) -> IntArray:
-        """Return the groups of MDAV, block by block."""
-        held = held[np.argsort(held.user, kind="stable")]
-        if users <= self.exact:
-            return self._group(held)
-        starts, label, made = starts_of(held.user), np.empty(users, np.int64), 0
-        for block in mdav.blocks(summary_vectors(held), np.arange(users), self._settings.k, self.block):
-            rows = np.concatenate([np.arange(starts[p], starts[p + 1]) for p in block.tolist()])
-            own = self._group(held[rows])
-            label[block] = own + made
-            made += int(own.max()) + 1
-        return label
-
-    def _group(self, held: Batch) -> IntArray:
-        """Return the groups of the users of some records, by all of their distances."""
-        apart = np.rint(distances(held, self._settings.weights) * tree_distance.UNIT).astype(np.int32)
-        return mdav.by_matrix(apart, self._settings.k, np.arange(apart.shape[0], dtype=np.uint64))
-
-    def representative(self, records: Batch, members: IntArray) -> Representative:
-        """Return each user's share of queries, with the mean time and rank, and the common domain name."""
-        chosen = self._picker.proportional(records, members)
-        time = means(records.query, records.time, records.time != NO_TIME, NO_TIME)
-        rank = means(records.query, records.rank, records.rank >= 0, MISSING)
-        return Representative.of(
-            records.query[chosen],
-            time=time[chosen],
-            rank=rank[chosen],
-            url=self._common_url(records.query, records.url)[chosen],
-            category=records.category[chosen],
-        )
-
-    def _common_url(self, query: IntArray, url: IntArray) -> IntArray:
-        """Return for each record the common right part of the domain names clicked for its query."""
-        ends: dict[int, tuple[str, ...]] = {}
-        clicks = np.unique(np.column_stack((query, url))[url >= 0], axis=0)
-        texts = self._texts.url.decode(clicks[:, 1]).to_list()
-        for q, text in zip(clicks[:, 0].tolist(), texts, strict=True):
-            labels = labels_of(text)
-            ends[q] = common_right_part([ends[q], labels]) if q in ends else labels
-        names = {q: ".".join(reversed(labels)) for q, labels in ends.items() if labels}
-        code = dict(zip(names, self._texts.url.intern(list(names.values())).tolist(), strict=True))
-        return np.array([code.get(q, MISSING) for q in query.tolist()], np.int64)
-
-
-class MicroaggPlain(Microaggregation):
+class MicroaggPlain(MicroaggTexts):
     """Group people by the queries that they have in common, as plain texts, and show one history a group.
 
     The baseline of the semantic method: two queries are the same or they are not. The history of a group
     has queries of each user in proportion to the user's number of queries, and to their frequencies.
 
     Guarantee: each released history, with all of its columns, is that of at least `k` people.
-
-    Limits:
-        - what a query itself says: its text may name who asked it
-        - what all k people of a group have in common, and that a person is in the log
-        - k accounts that one attacker opened to be in one group with somebody
-        - several releases of overlapping logs
 
     Reference: A. Erola, "Contributions to privacy in web search engines", section 5.5.2.2.
     """
@@ -148,12 +54,22 @@ class MicroaggPlain(Microaggregation):
         """Return the settings that the conformance suite tries."""
         return [cls.Settings(k=2), cls.Settings(k=3, time="drop", labels="fresh")]
 
-    def grouping(self) -> Grouping:
-        """Return the strategy that groups users."""
-        return QueryGrouping(self.settings, self.picker())
+    def _groups(self, held: Batch, users: int) -> IntArray:
+        """Return the groups of MDAV."""
+        distinct, node = np.unique(held.query, return_inverse=True)
+        order = np.argsort(held.user, kind="stable")
+        start = np.searchsorted(held.user[order], np.arange(users + 1))
+        flat = np.concatenate([[-1], np.zeros(distinct.size, np.int64)])  # every query is a child of the root
+        profiles = tree_distance.people(flat, start, node[order] + 1, np.ones(node.size, np.int64))
+        return mdav.group(profiles, self.settings.k, np.arange(users, dtype=np.uint64), most=mdav.EXACT)
+
+    def _representative(self, records: Batch, members: IntArray) -> Representative:
+        """Return each user's share of records."""
+        chosen = records[self._picks(records, members)]
+        return Representative.of(chosen.query, time=chosen.time, category=chosen.category)
 
 
-class MicroaggSyntactic(Microaggregation):
+class MicroaggSyntactic(MicroaggTexts):
     """Group people whose searches look alike, and show one history a group: queries, mean times and ranks.
 
     Users are compared search by search: time, rank, domain name, and the words by edit distance. The history
@@ -163,18 +79,16 @@ class MicroaggSyntactic(Microaggregation):
 
     Guarantee: each released history, with all of its columns, is that of at least `k` people.
 
-    Limits:
-        - what a query itself says: its text may name who asked it
-        - what all k people of a group have in common, and that a person is in the log
-        - k accounts that one attacker opened to be in one group with somebody
-        - several releases of overlapping logs
-
     Reference: A. Erola, "Contributions to privacy in web search engines", section 5.3.
     """
 
     name = "microagg-syntactic"
     reads = frozenset({"user", "query", "time", "rank", "url"})
     unit = "row"  # clicks have ranks and domain names of their own
+    #: Up to this many users, all distances are computed; more users are first cut into blocks.
+    exact: ClassVar[int] = 2_000
+    #: Users of a block at most.
+    block: ClassVar[int] = 500
 
     @dataclass(frozen=True, kw_only=True)
     class Settings(ReleaseSettings, GroupSettings):
@@ -182,7 +96,6 @@ class MicroaggSyntactic(Microaggregation):
 
         weights: str = setting(
             "text",
-            kind=str,
             choices=tuple(WEIGHTS),
             help="what counts double in a query: its words (`text`), or how many (`printed`, eq. 5.1)",
         )
@@ -192,6 +105,45 @@ class MicroaggSyntactic(Microaggregation):
         """Return the settings that the conformance suite tries."""
         return [cls.Settings(k=2), cls.Settings(k=3, weights="printed", time="drop", labels="fresh")]
 
-    def grouping(self) -> Grouping:
-        """Return the strategy that groups users."""
-        return SyntacticGrouping(self.settings, self.picker(), self.texts)
+    def _groups(self, held: Batch, users: int) -> IntArray:
+        """Return the groups of MDAV, block by block."""
+        held = held[np.argsort(held.user, kind="stable")]
+        if users <= self.exact:
+            return self._group(held)
+        starts, label, made = starts_of(held.user), np.empty(users, np.int64), 0
+        for block in mdav.blocks(summary_vectors(held), np.arange(users), self.settings.k, self.block):
+            rows = np.concatenate([np.arange(starts[p], starts[p + 1]) for p in block.tolist()])
+            own = self._group(held[rows])
+            label[block] = own + made
+            made += int(own.max()) + 1
+        return label
+
+    def _group(self, held: Batch) -> IntArray:
+        """Return the groups of the users of some records, by all of their distances."""
+        apart = np.rint(distances(held, self.settings.weights) * tree_distance.UNIT).astype(np.int32)
+        return mdav.by_matrix(apart, self.settings.k, np.arange(apart.shape[0], dtype=np.uint64))
+
+    def _representative(self, records: Batch, members: IntArray) -> Representative:
+        """Return each user's share of queries, with the mean time and rank, and the common domain name."""
+        chosen = self._picks(records, members)
+        time = means(records.query, records.time, records.time != NO_TIME, NO_TIME)
+        rank = means(records.query, records.rank, records.rank >= 0, MISSING)
+        return Representative.of(
+            records.query[chosen],
+            time=time[chosen],
+            rank=rank[chosen],
+            url=self._common_url(records.query, records.url)[chosen],
+            category=records.category[chosen],
+        )
+
+    def _common_url(self, query: IntArray, url: IntArray) -> IntArray:
+        """Return for each record the common right part of the domain names clicked for its query."""
+        ends: dict[int, tuple[str, ...]] = {}
+        clicks = np.unique(np.column_stack((query, url))[url >= 0], axis=0)
+        texts = self.texts.url.decode(clicks[:, 1]).to_list()
+        for q, text in zip(clicks[:, 0].tolist(), texts, strict=True):
+            labels = labels_of(text)
+            ends[q] = common_right_part([ends[q], labels]) if q in ends else labels
+        names = {q: ".".join(reversed(labels)) for q, labels in ends.items() if labels}
+        code = dict(zip(names, self.texts.url.intern(list(names.values())).tolist(), strict=True))
+        return np.array([code.get(q, MISSING) for q in query.tolist()], np.int64)

@@ -2,69 +2,26 @@
 
 Functions take the records of one group: the member and the query string of each, and random 64-bit draws that
 decide between equals. The same draws give the same history, whatever the order of the records.
+
+For l-diversity and t-closeness, groups are merged until the topics of their histories meet both. The thesis
+states that its methods can be adapted to both.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from querycloak.dictionary import Dictionaries
-from querycloak.kernels import siphash
-from querycloak.keys import derive
-from querycloak.log import MISSING, Batch, IntArray
-from querycloak.methods.microaggregation.diversity import diversify_picks
+from querycloak.errors import ParameterError
+from querycloak.log import IntArray
 
 Draws = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
 _Records = dict[Any, list[int]]
-_PICK: Final = 8  # the purpose of draws that pick records; smaller numbers are those of columns
-COIN: Final = 9  # the purpose of draws that round a share of copies
-
-
-class RecordPicker:
-    """Choice of the records that make a group's history, by keyed draws."""
-
-    def __init__(self, columns: frozenset[str], diversity: int, key: bytes, texts: Dictionaries) -> None:
-        self._text_columns = sorted(columns - {"user", "time", "rank"})
-        self._diversity, self._key, self._texts = diversity, key, texts
-
-    def proportional(self, records: Batch, members: IntArray) -> IntArray:
-        """Return the places of each member's share, in proportion to the frequencies of queries."""
-        draws = self.draws(records)
-        chosen = proportional_picks(np.searchsorted(members, records.user), records.query, draws)
-        return self._diversify(chosen, records, draws)
-
-    def ranked(self, records: Batch, members: IntArray) -> IntArray:
-        """Return the places of each member's share, the most frequent queries first."""
-        draws, coins = self.draws(records), self.draws(records, COIN)
-        chosen = ranked_picks(np.searchsorted(members, records.user), records.query, draws, coins)
-        return self._diversify(chosen, records, draws)
-
-    def draws(self, records: Batch, purpose: int = _PICK) -> Draws:
-        """Return a number for each record, drawn from its content: the order of a file decides nothing."""
-        key, content = derive(self._key, "picks"), np.zeros(len(records), np.uint64)
-        for name in self._text_columns:
-            codes = getattr(records, name)
-            known = np.flatnonzero(codes >= 0)
-            prints = getattr(self._texts, name).fingerprints(codes[known], derive(self._key, name))
-            content[known] ^= prints
-        for place, name in enumerate(("user", "time", "rank")):
-            content ^= siphash.draw(key, place, getattr(records, name))
-        return siphash.draw(key, purpose, content.view(np.int64))
-
-    def _diversify(self, chosen: IntArray, records: Batch, draws: Draws) -> IntArray:
-        """Return picks that have the required number of topics; the least draws are preferred."""
-        if self._diversity == 1:
-            return chosen
-        top = self._texts.category.at_level(records.category, 1)
-        topic, known = np.full(top.size, MISSING, np.int64), top >= 0
-        prints = self._texts.category.fingerprints(top[known], derive(self._key, "topics"))
-        topic[known] = np.unique(prints, return_inverse=True)[1]  # numbers that no order of arrival decides
-        return diversify_picks(chosen, topic, draws.astype(np.float64), self._diversity)
 
 
 def member_quotas(sizes: Sequence[int], ties: Sequence[int]) -> list[int]:
@@ -170,3 +127,119 @@ def common_right_part(hosts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
             size, len(other), next((i for i in range(size) if other[i : i + 1] != first[i : i + 1]), size)
         )
     return first[:size]
+
+
+def is_required(settings: Any) -> bool:
+    """Whether histories must have several topics, or topics close to those of the log."""
+    return bool(settings.diversity > 1 or settings.closeness < 1)
+
+
+def merge_until_diverse(
+    groups: list[IntArray],
+    rows: list[IntArray],
+    made: list[Any],
+    represent: Callable[[IntArray, IntArray], Any],
+    topic_of: Callable[[Any], IntArray],
+    settings: Any,
+) -> tuple[list[IntArray], list[Any]]:
+    """Merge the group with the largest shortfall with its best partner, until none has one or one is left.
+
+    `groups` has the members of each group, `rows` their records, `made` their histories. `represent` returns
+    the history of members and rows, and `topic_of` the topics of a history.
+    """
+    groups, rows, made = list(groups), list(rows), list(made)
+    table = _TopicCounts([topic_of(one) for one in made])
+    sizes = np.array([members.size for members in groups])
+    while len(groups) > 1:
+        lacking = shortfall(table.counts, sizes, settings.diversity, settings.closeness)
+        worst = int(np.argmax(lacking))
+        if lacking[worst] <= 0:
+            break
+        other = best_partner(table.counts, sizes, worst, settings.diversity)
+        first, second = sorted((worst, other))
+        for parts in (groups, rows):
+            parts[first] = np.sort(np.concatenate([parts[first], parts[second]]))
+        made[first] = represent(groups[first], rows[first])
+        del groups[second], rows[second], made[second]
+        sizes[first] += sizes[second]
+        sizes = np.delete(sizes, second)
+        table.merge(first, second, topic_of(made[first]))
+    topics = topic_of(made[0])
+    if len(groups) == 1 and np.unique(topics[topics >= 0]).size < settings.diversity:
+        raise ParameterError(
+            f"`diversity` is {settings.diversity}, but even one history of all people has fewer topics",
+            hint="lower `diversity`: a history has as many records as people have on average",
+        )
+    return groups, made
+
+
+def diversify_picks(
+    chosen: IntArray, topic: IntArray, apart: Floats, least: int, tie: IntArray | None = None
+) -> IntArray:
+    """Return picks that are exchanged until they have `least` topics, if there are so many.
+
+    The farthest pick that has no topic (-1), or shares its topic with another pick, is replaced by the
+    nearest element of the most frequent topic that is not picked.
+    """
+    chosen = chosen.copy()
+    size = int(topic.max(initial=-1)) + 1
+    common = np.argsort(-np.bincount(topic[topic >= 0], minlength=size), kind="stable")
+    for wanted in common.tolist():
+        own = topic[chosen]
+        count = np.bincount(own[own >= 0], minlength=size)
+        if np.count_nonzero(count) >= least or not (topic == wanted).any():
+            break
+        if count[wanted]:
+            continue
+        spare = np.flatnonzero((own < 0) | (count[own] > 1))
+        if not spare.size:
+            break
+        near = np.flatnonzero(topic == wanted)
+        nearest = near[np.lexsort((near if tie is None else tie[near], apart[near].round(9)))[0]]
+        chosen[spare[np.argmax(apart[chosen[spare]].round(9))]] = nearest
+    return chosen
+
+
+class _TopicCounts:
+    """Number of records of each topic in the history of each group; the first column: without a topic."""
+
+    def __init__(self, topics: list[IntArray]) -> None:
+        self._known = np.unique(np.concatenate([*topics, np.array([-1])]))
+        self.counts: Floats = np.stack([self._row(one) for one in topics])
+
+    def _row(self, topics: IntArray) -> Floats:
+        place = np.searchsorted(self._known, topics)
+        return np.bincount(place, minlength=self._known.size).astype(np.float64)
+
+    def merge(self, first: int, second: int, topics: IntArray) -> None:
+        """Replace two histories by one; only its records are counted."""
+        known = np.union1d(self._known, topics)
+        if known.size > self._known.size:
+            wider = np.zeros((len(self.counts), known.size))
+            wider[:, np.searchsorted(known, self._known)] = self.counts
+            self._known, self.counts = known, wider
+        self.counts[first] = self._row(topics)
+        self.counts = np.delete(self.counts, second, axis=0)
+
+
+def _shares(counts: Floats) -> Floats:
+    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
+
+
+def shortfall(counts: Floats, sizes: IntArray, diversity: int, closeness: float) -> Floats:
+    """Return the shortfall of each history: in topics first, then in closeness; 0 or less for none."""
+    overall = _shares((counts * sizes[:, None]).sum(axis=0, keepdims=True))
+    apart = 1 - np.minimum(_shares(counts), overall).sum(axis=1)
+    topics = (counts[:, 1:] > 0).sum(axis=1)
+    short = np.where(topics < diversity, 2.0 + diversity - topics, apart - closeness - 1e-12)
+    return np.asarray(short.round(12))  # sums in another order are equal
+
+
+def best_partner(counts: Floats, sizes: IntArray, worst: int, diversity: int) -> int:
+    """Return the group whose merger with the worst one has most topics, then is nearest to all histories."""
+    both = counts * sizes[:, None] + counts[worst] * sizes[worst]
+    overall = _shares((counts * sizes[:, None]).sum(axis=0, keepdims=True))
+    apart = 1 - np.minimum(_shares(both), overall).sum(axis=1)
+    topics = np.minimum((both[:, 1:] > 0).sum(axis=1), diversity)
+    order = np.lexsort((apart.round(9), -topics))
+    return int(order[0] if order[0] != worst else order[1])

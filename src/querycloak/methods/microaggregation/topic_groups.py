@@ -8,7 +8,6 @@ summed along the lists of the users of a category.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -72,16 +71,13 @@ def _add_common(first, step, starts, category, count, begins, user, theirs, out)
                 out[a, user[j]] += min(count[i], theirs[j])
 
 
-def _add_rows(counts: Counts, by: Counts, out: npt.NDArray[np.int32], first: int, step: int) -> None:
-    lists = (counts.starts, counts.category, counts.count, by.starts, by.category, by.count)
-    _add_common(first, step, *lists, out)
-
-
 def incidence(counts: Counts, threads: int | None = None) -> npt.NDArray[np.int32]:
     """Return how many counts two users have in common, at all levels (Algorithm 3); the diagonal is 0."""
     users = counts.starts.size - 1
     out = np.zeros((users, users), np.int32)
-    strided(partial(_add_rows, counts, counts.transposed(), out), threads)
+    by = counts.transposed()
+    lists = (counts.starts, counts.category, counts.count, by.starts, by.category, by.count)
+    strided(lambda first, step: _add_common(first, step, *lists, out), threads)
     mirror(out)
     return out
 

@@ -14,12 +14,11 @@ from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
 from querycloak.errors import UsageError
 from querycloak.guarantee import Guarantee
-from querycloak.kernels.arrays import grown
 from querycloak.log import Batch, IntArray
 from querycloak.methods.rules import audit
-from querycloak.methods.shared.labels import Pseudonyms, labels_setting
-from querycloak.methods.shared.readings import CodedReadings
-from querycloak.protector import Protector, State, Traits
+from querycloak.methods.shared.labels import LabelMethod, labels_setting
+from querycloak.methods.shared.readings import CodedReadings, unread
+from querycloak.protector import State, Traits
 from querycloak.settings import setting
 from querycloak.text.entities import KINDS, name_list
 from querycloak.text.normalise import words
@@ -38,17 +37,12 @@ _SWITCHES: Final = {
 TOO_LONG: Final = "too many words or letters"
 
 
-class Rules(Protector):
+class Rules(LabelMethod):
     """Drop queries that look personal: digits, addresses, numbers, names, places, great length.
 
     Each rule has its own switch, and every removal its reason, the first rule that fits.
 
     Guarantee: no released query fits a rule that is switched on. No more than that: it is a filter.
-
-    Limits:
-        - linking all records of one label, and then recognising the person by them
-        - names, places and numbers written in ways that the lists and patterns do not know
-        - queries that tell without any name: rare diseases, small clubs, one's own street
     """
 
     name = "rules"
@@ -57,42 +51,25 @@ class Rules(Protector):
     class Settings(declared.Settings):
         """Settings of `rules`."""
 
-        digits: bool = setting(True, kind=bool, stronger="on", help="drop queries with a digit of any script")
-        emails: bool = setting(True, kind=bool, stronger="on", help="drop queries with an e-mail address")
+        digits: bool = setting(True, stronger="on", help="drop queries with a digit of any script")
+        emails: bool = setting(True, stronger="on", help="drop queries with an e-mail address")
         phones: bool = setting(
-            True,
-            kind=bool,
-            stronger="on",
-            help="drop queries with 7 to 15 digits written as telephone numbers are",
+            True, stronger="on", help="drop queries with 7 to 15 digits written as telephone numbers are"
         )
         cards: bool = setting(
-            True,
-            kind=bool,
-            stronger="on",
-            help="drop queries with a card number (13 to 19 digits, Luhn's sum)",
+            True, stronger="on", help="drop queries with a card number (13 to 19 digits, Luhn's sum)"
         )
-        names: bool = setting(
-            True, kind=bool, stronger="on", help="drop queries with a first name beside a last name"
-        )
-        places: bool = setting(
-            False, kind=bool, stronger="on", help="drop queries with a town, state or country"
-        )
-        max_words: int = setting(
-            8, kind=int, at_least=1, stronger="smaller", help="drop queries of more words"
-        )
-        max_letters: int = setting(
-            80, kind=int, at_least=1, stronger="smaller", help="drop queries of more letters"
-        )
-        phrases: str = setting(
-            "", kind=str, file=True, help="a file of further words and phrases to drop, one a line"
-        )
+        names: bool = setting(True, stronger="on", help="drop queries with a first name beside a last name")
+        places: bool = setting(False, stronger="on", help="drop queries with a town, state or country")
+        max_words: int = setting(8, at_least=1, stronger="smaller", help="drop queries of more words")
+        max_letters: int = setting(80, at_least=1, stronger="smaller", help="drop queries of more letters")
+        phrases: str = setting("", file=True, help="a file of further words and phrases to drop, one a line")
         labels: str = labels_setting()
 
     settings: Settings
 
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(settings.labels, key, texts)
         self._listed = _phrases_of(settings.phrases)
         self._kinds = _kinds(settings, self._listed)
         spec = TextSpec(entities=self._kinds, listed=frozenset(self._listed))
@@ -145,18 +122,12 @@ class Rules(Protector):
 
     def _is_long(self, codes: IntArray) -> Mask:
         """Return which queries are too long. They are dropped first: other tests take time by length."""
-        self._long = grown(self._long, int(codes.max(initial=-1)) + 1, -1)
-        new = np.unique(codes[codes >= 0])
-        new = new[self._long[new] < 0]
+        self._long, new = unread(self._long, codes)
         if new.size:
             texts, s = self.texts.query.decode(new), self.settings
             long = (words(texts).list.len() > s.max_words) | (texts.str.len_chars() > s.max_letters)
             self._long[new] = long.to_numpy()
         return (codes >= 0) & (self._long[codes] == 1) if self._long.size else codes < -1
-
-    def label_of(self, users: IntArray) -> IntArray:
-        """Return the released label of each user."""
-        return self._labels.of(users)
 
     def close(self) -> Batch:
         """Nothing waits, so nothing is left."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,29 +43,20 @@ _ROUNDING = 1e-9
 OVERSPENT = "the person's budget is spent"
 
 
-def epsilon_setting(default: float) -> Any:
-    """Declare `epsilon`."""
-    return setting(
-        default,
-        kind=float,
-        at_least=0.001,
-        at_most=1000,
-        stronger="smaller",
-        help="what a history may spend; less protects more",
-    )
+#: Declares `epsilon`; the default is given.
+epsilon_setting = partial(
+    setting,
+    at_least=0.001,
+    at_most=1000,
+    stronger="smaller",
+    help="what a history may spend; less protects more",
+)
 
 
 def budget_setting(unit: str = "") -> Any:
     """Declare `budget`; `unit` follows the words about what is spent."""
-    return setting(
-        0.0,
-        kind=float,
-        at_least=0,
-        at_most=1e6,
-        stronger="smaller",
-        weakest=(0,),
-        help=f"what a person may spend in all releases of a source{unit}; 0: no limit",
-    )
+    text = f"what a person may spend in all releases of a source{unit}; 0: no limit"
+    return setting(0.0, at_least=0, at_most=1e6, stronger="smaller", weakest=(0,), help=text)
 
 
 def budget_of(limit: float, when_spent: str = "refuse") -> Budget | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from querycloak.errors import Refused
 from querycloak.kernels.arrays import grown
 from querycloak.keys import derive
 from querycloak.log import COLUMN_BIT, MISSING, NO_TIME, Batch, IntArray
+from querycloak.protector import Protector
 from querycloak.settings import setting
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
@@ -20,15 +22,31 @@ _IPV4 = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?")
 _IPV6 = re.compile(r"(?=.*::|(?:.*:){7})[0-9A-Fa-f:.]+(?:%\w+)?")
 
 
-def labels_setting() -> Any:
-    """Declare `labels` in a method's settings."""
-    return setting(
-        "keep",
-        kind=str,
-        choices=("keep", "fresh"),
-        stronger="last",
-        help="`keep` the log's own user ids, or give every user a `fresh` pseudonym for this release",
-    )
+#: Declares `labels` in a method's settings.
+labels_setting = partial(
+    setting,
+    "keep",
+    choices=("keep", "fresh"),
+    stronger="last",
+    help="`keep` the log's own user ids, or give every user a `fresh` pseudonym for this release",
+)
+#: Declares `time` in a method's settings.
+time_setting = partial(
+    setting,
+    "keep",
+    choices=("keep", "coarsen", "drop"),
+    stronger="last",
+    help="`keep` times, `coarsen` them to the hour, or `drop` them: sessions betray people",
+)
+#: The same for a method that never keeps exact times.
+coarse_time_setting = partial(
+    setting,
+    "coarsen",
+    choices=("coarsen", "drop"),
+    stronger="last",
+    help="`coarsen` times to the hour, or `drop` them",
+)
+HOUR: Final = 3_600_000_000  # microseconds
 
 
 def is_email_or_ip(label: str) -> bool:
@@ -81,31 +99,6 @@ class Pseudonyms:
         self._label[fresh] = fresh
 
 
-HOUR = 3_600_000_000  # microseconds
-
-
-def time_setting() -> Any:
-    """Declare `time` in a method's settings."""
-    return setting(
-        "keep",
-        kind=str,
-        choices=("keep", "coarsen", "drop"),
-        stronger="last",
-        help="`keep` times, `coarsen` them to the hour, or `drop` them: sessions betray people",
-    )
-
-
-def coarse_time_setting() -> Any:
-    """Declare `time` in the settings of a method that never keeps exact times."""
-    return setting(
-        "coarsen",
-        kind=str,
-        choices=("coarsen", "drop"),
-        stronger="last",
-        help="`coarsen` times to the hour, or `drop` them",
-    )
-
-
 def apply_time_policy(policy: str, batch: Batch) -> Batch:
     """Return the batch with the times that may leave."""
     if policy == "coarsen":
@@ -117,11 +110,13 @@ def apply_time_policy(policy: str, batch: Batch) -> Batch:
     return batch
 
 
-def times_rewritten(policy: str) -> frozenset[str]:
-    """Return which columns the policy changes."""
-    return frozenset({"time"}) if policy == "coarsen" else frozenset()
+class LabelMethod(Protector):
+    """Method with the setting `labels`: released users are ids of the log or pseudonyms."""
 
+    def __init__(self, settings: Any, key: bytes, texts: Dictionaries) -> None:
+        super().__init__(settings, key, texts)
+        self._labels = Pseudonyms(settings.labels, key, texts)
 
-def times_emptied(policy: str) -> frozenset[str]:
-    """Return the columns that are empty under this policy."""
-    return frozenset({"time"}) if policy == "drop" else frozenset()
+    def label_of(self, users: IntArray) -> IntArray:
+        """Return the label that stands for each user in what leaves."""
+        return self._labels.of(users)

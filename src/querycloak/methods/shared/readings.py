@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,33 +19,20 @@ from querycloak.text.senses import Phrase
 Mask = npt.NDArray[np.bool_]
 
 
-def topics_setting() -> Any:
-    """Declare `topics`."""
-    return setting(
-        "categories",
-        kind=str,
-        help="`categories`, `paper-4`, `paper-19`, or concepts such as `disease.n.01,sport.n.01`",
-    )
-
-
-def root_setting() -> Any:
-    """Declare `root`."""
-    return setting("", kind=str, help="only concepts at and below this one, as `abstraction.n.06`")
-
-
-def taxonomy_setting() -> Any:
-    """Declare `taxonomy`."""
-    return setting("", kind=str, file=True, help="a taxonomy file instead of WordNet")
-
-
-def mapper_setting() -> Any:
-    """Declare `mapper`."""
-    return setting(
-        "lexical",
-        kind=str,
-        choices=("lexical", "linguistic"),
-        help="find phrases by words, or by a parser (extra `nlp`)",
-    )
+#: Declarations of settings that several methods have.
+topics_setting = partial(
+    setting,
+    "categories",
+    help="`categories`, `paper-4`, `paper-19`, or concepts such as `disease.n.01,sport.n.01`",
+)
+root_setting = partial(setting, "", help="only concepts at and below this one, as `abstraction.n.06`")
+taxonomy_setting = partial(setting, "", file=True, help="a taxonomy file instead of WordNet")
+mapper_setting = partial(
+    setting,
+    "lexical",
+    choices=("lexical", "linguistic"),
+    help="find phrases by words, or by a parser (extra `nlp`)",
+)
 
 
 class ConceptSlots(NamedTuple):
@@ -53,6 +41,13 @@ class ConceptSlots(NamedTuple):
     record: IntArray
     turn: IntArray
     concept: IntArray
+
+
+def unread(known: Any, codes: IntArray) -> tuple[Any, IntArray]:
+    """Return an array by code with room for all codes, and the codes whose entry is still -1."""
+    known = grown(known, int(codes.max(initial=-1)) + 1, -1)
+    new = np.unique(codes[codes >= 0])
+    return known, new[known[new] < 0]
 
 
 class CodedReadings:
@@ -71,10 +66,8 @@ class CodedReadings:
 
     def learn(self, codes: IntArray) -> None:
         """Read the concepts of the queries whose codes are new."""
-        self._begin = grown(self._begin, int(codes.max(initial=-1)) + 1, -1)
+        self._begin, new = unread(self._begin, codes)
         self._size = grown(self._size, self._begin.size)
-        new = np.unique(codes[codes >= 0])
-        new = new[self._begin[new] < 0]
         if not new.size:
             return
         read = self._reader.read(self._queries.decode(new)).concepts
@@ -104,9 +97,7 @@ class CodedReadings:
 
     def first_entity(self, codes: IntArray) -> IntArray:
         """Return the first of the reader's kinds that each query contains, counted from 1; 0 for none."""
-        self._entity = grown(self._entity, int(codes.max(initial=-1)) + 1, -1)
-        new = np.unique(codes[codes >= 0])
-        new = new[self._entity[new] < 0]
+        self._entity, new = unread(self._entity, codes)
         if new.size:
             found = self._reader.read(self._queries.decode(new)).entities
             first = found.argmax(axis=1) + 1 if found.shape[1] else np.zeros(new.size, np.int64)

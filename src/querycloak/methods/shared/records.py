@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -114,7 +115,9 @@ class WindowBuffer(RecordBuffer):
 class RecordProtector(Protector):
     """Method that holds whole records in `_held`."""
 
-    _held: RecordBuffer
+    def __init__(self, settings: Any, key: bytes, texts: Dictionaries) -> None:
+        super().__init__(settings, key, texts)
+        self._held = RecordBuffer(texts)
 
     def erase(self, users: IntArray, rows: IntArray) -> None:
         """Drop the held records of these users: those of others are protected without them."""

@@ -12,14 +12,14 @@ from querycloak.dictionary import Dictionaries, Dictionary
 from querycloak.errors import ParameterError
 from querycloak.guarantee import Guarantee
 from querycloak.kernels import siphash
+from querycloak.kernels.arrays import ranks_in_groups
 from querycloak.keys import derive
 from querycloak.log import COLUMN_BIT, MISSING, NO_TIME, Batch, IntArray
-from querycloak.methods.shared.labels import apply_time_policy, pseudonyms, times_emptied
+from querycloak.methods.shared.labels import apply_time_policy, pseudonyms
 from querycloak.methods.shared.records import WindowBuffer, WindowProtector
 from querycloak.methods.shared.sessions import DAY
 from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
 from querycloak.methods.shared.user_counts import UsersByDay, users_of
-from querycloak.methods.short_sessions import kernel
 from querycloak.methods.short_sessions.audit import Limits, audits
 from querycloak.protector import HELD_CODES, Labels, State, Traits
 from querycloak.settings import setting
@@ -31,9 +31,8 @@ TIMELESS: Final = "has no time"
 _MINUTE: Final = 60_000_000
 _UNITS: Final = {"hour": 60 * _MINUTE, "day": DAY}
 _ORDER: Final = 1  # the purpose of the draws that order the sessions of a day
-_BESIDE: Final = (
-    COLUMN_BIT["rank"] | COLUMN_BIT["url"] | COLUMN_BIT["category"]
-)  # columns that would disclose the removed terms of a query
+#: Columns that would disclose the removed terms of a query.
+_BESIDE: Final = COLUMN_BIT["rank"] | COLUMN_BIT["url"] | COLUMN_BIT["category"]
 
 
 class ShortSessions(WindowProtector):
@@ -47,14 +46,6 @@ class ShortSessions(WindowProtector):
     Guarantee: each released query was asked by at least `k` people before it left (`rare=terms`: each of its
     terms was used by at least `k`). No label has more than `most` searches, more than one person or more than
     one day; none is a user id of the log. Times are no finer than `time` says.
-
-    Limits:
-        - a text that k people typed and that still names one of them
-        - what the searches of one session say together
-        - linking sessions of one person by repeated queries, or by the hour
-        - how many sessions there are of a kind, and that a query was asked at all
-        - k accounts that one attacker opened to push a text over the threshold
-        - clicked pages, which leave as they are with `clicks=keep`
     """
 
     name = "short-sessions"
@@ -67,44 +58,33 @@ class ShortSessions(WindowProtector):
         """Settings of `short-sessions`."""
 
         k: int = setting(
-            5,
-            kind=int,
-            at_least=2,
-            stronger="larger",
-            help="people who must have asked a query, or used a term",
+            5, at_least=2, stronger="larger", help="people who must have asked a query, or used a term"
         )
-        gap: float = setting(30.0, kind=float, at_least=0, help="minutes of silence that end a session")
-        most: int = setting(
-            5, kind=int, at_least=1, stronger="smaller", help="searches of a session, at most"
-        )
+        gap: float = setting(30.0, at_least=0, help="minutes of silence that end a session")
+        most: int = setting(5, at_least=1, stronger="smaller", help="searches of a session, at most")
         rare: str = setting(
             "drop",
-            kind=str,
             choices=("drop", "terms"),
             help="`drop` queries of too few people, or take only the `terms` out that too few used",
         )
         time: str = setting(
             "hour",
-            kind=str,
             choices=("hour", "day", "drop"),
             stronger="last",
             help="how fine times are, or `drop` them",
         )
         batch: str = setting(
             "day",
-            kind=str,
             choices=("day", "log"),
             help="let each `day` go when it is over, with people counted so far; or all when the `log` ends",
         )
         days: int = setting(
             30,
-            kind=int,
             at_least=0,
             help="with `batch=day`: days of which people are counted, the day itself included; 0: all so far",
         )
         clicks: str = setting(
             "keep",
-            kind=str,
             choices=("keep", "drop"),
             stronger="last",
             help="`keep` clicked pages and their ranks, or `drop` them",
@@ -138,7 +118,7 @@ class ShortSessions(WindowProtector):
             reads=frozenset({"user", "query", "time"}),
             requires=frozenset({"user", "query", "time"}),
             rewrites=frozenset({"user", "time"}) | ({"query"} if settings.rare == "terms" else frozenset()),
-            empties=dropped | times_emptied(settings.time),
+            empties=dropped | frozenset({"time"} if settings.time == "drop" else ()),
             needs_whole_log=settings.batch == "log",
             sets_release_order=True,
             labels=Labels.PARTS,
@@ -192,7 +172,7 @@ class ShortSessions(WindowProtector):
         if not len(held):
             return held
         enough = self._users.add(held.query, held.user, held.time) >= self.settings.k
-        session = kernel.sessions(held.user, held.time, round(self.settings.gap * _MINUTE))
+        session = _sessions(held.user, held.time, round(self.settings.gap * _MINUTE))
         query = np.where(enough, held.query, MISSING if self.settings.rare == "drop" else self._left_of(held))
         stays = query >= 0
         self.drop(held.row[~stays], RARE if self.settings.rare == "drop" else NO_TERM_LEFT)
@@ -210,13 +190,19 @@ class ShortSessions(WindowProtector):
         return uses[common[uses.term]].queries(len(held), self._terms, self.texts.query)
 
     def _labelled(self, shown: Batch, session: IntArray) -> Batch:
-        """Assign a label to each part of a session, and return all parts in keyed random order."""
-        found = kernel.parts(session, shown.time, self.settings.most)
-        first = shown.row[found.first]
+        """Cut sessions into parts of at most `most` searches, each with a label; return days in order.
+
+        The parts of a day come in keyed random order.
+        """
+        order = np.lexsort((shown.time, session))  # of one moment, in the order of the log
+        shown, session = shown[order], session[order]
+        starts = np.flatnonzero(np.diff(session, prepend=-1))
+        turn = ranks_in_groups(np.diff(starts, append=session.size)) % self.settings.most
+        part, first = np.cumsum(turn == 0) - 1, shown.row[turn == 0]
         labels = pseudonyms([str(row) for row in first.tolist()], derive(self.key, "labels of sessions"))
         draw = siphash.draw(derive(self.key, "order of sessions"), _ORDER, first)
-        order = kernel.shuffled(draw, found, shown.time // DAY)
-        return shown.replace(user=self.texts.user.intern(labels)[found.part])[order]
+        mixed = np.lexsort((turn, part, draw[part], shown.time // DAY))
+        return shown.replace(user=self.texts.user.intern(labels)[part])[mixed]
 
     def _coarse(self, shown: Batch) -> Batch:
         if self.settings.time == "drop":
@@ -236,3 +222,14 @@ class ShortSessions(WindowProtector):
         """Continue from a snapshot."""
         super().restore(state)
         self._users.restore(state)
+
+
+def _sessions(user: IntArray, time: IntArray, gap: int) -> IntArray:
+    """Number sessions from 0: one person's searches of one day, without a silence of more than `gap`."""
+    order = np.lexsort((time, user))
+    u, t = user[order], time[order]
+    new = np.ones(u.size, np.bool_)
+    new[1:] = (u[1:] != u[:-1]) | (t[1:] - t[:-1] > gap) | (t[1:] // DAY != t[:-1] // DAY)
+    number = np.empty(u.size, np.int64)
+    number[order] = np.cumsum(new) - 1
+    return number

@@ -20,20 +20,13 @@ from querycloak.kernels.siphash import key_words
 from querycloak.keys import derive
 from querycloak.knowledge import Game
 from querycloak.log import MISSING, Batch, IntArray
-from querycloak.methods.shared.labels import (
-    Pseudonyms,
-    apply_time_policy,
-    labels_setting,
-    time_setting,
-    times_emptied,
-    times_rewritten,
-)
+from querycloak.methods.shared.labels import LabelMethod, apply_time_policy, labels_setting, time_setting
 from querycloak.methods.shared.records import SlotBuffer
 from querycloak.methods.swap import kernel
 from querycloak.methods.swap.audit import audits, remaining
 from querycloak.methods.swap.categories import Categories
 from querycloak.methods.swap.guard import Guard
-from querycloak.protector import ERASED, UNDER_ERASED_LABEL, AttackBound, Labels, Protector, State, Traits
+from querycloak.protector import ERASED, UNDER_ERASED_LABEL, AttackBound, Labels, State, Traits
 from querycloak.settings import setting
 
 Mask = npt.NDArray[np.bool_]
@@ -43,7 +36,7 @@ CHUNK = 1 << 12  # arrivals taken at once, so that the table of tokens stays in 
 SURPLUS = "dropped to stay balanced after an erasure"
 
 
-class Swap(Protector):
+class Swap(LabelMethod):
     """Hold records by category until more than k users are there; then release them to each other's ids.
 
     Each arrival puts its record and a token of its user into its category. While more than `k` different
@@ -52,13 +45,6 @@ class Swap(Protector):
     Guarantee: no record leaves under its own user; more than `k` different users were present at each
     release; in each category every user id leaves as often as its user asked there, leftovers aside.
     The bound of 1/k that the paper claims is not promised: `link-repeat` breaks it.
-
-    Limits:
-        - strings that one person repeats: each repetition is fresh evidence about the same author
-        - counts: how often each user asked in each category is published exactly
-        - sessions, when times are kept: they link records across categories
-        - a query whose own text names its author
-        - k accounts of one attacker in one category
 
     Reference: "A Real-Time Query Log Protection Method for Web Search Engines", Algorithm 1.
     """
@@ -73,16 +59,10 @@ class Swap(Protector):
         """Settings of `swap`."""
 
         k: int = setting(
-            10,
-            kind=int,
-            at_least=2,
-            at_most=10_000,
-            stronger="larger",
-            help="users that a category must exceed",
+            10, at_least=2, at_most=10_000, stronger="larger", help="users that a category must exceed"
         )
         level: int | str = setting(
             1,
-            kind=int,
             at_least=1,
             at_most=DEEPEST,
             also=("auto",),
@@ -90,13 +70,11 @@ class Swap(Protector):
         )
         patience: int = setting(
             10_000,
-            kind=int,
             at_least=1,
             help="with `auto`: arrivals in a topic after which a category hands on to its parent",
         )
         draw: str = setting(
             "token",
-            kind=str,
             choices=("token", "distinct"),
             help="draw a label among all tokens, or among different users",
         )
@@ -112,7 +90,6 @@ class Swap(Protector):
         )
         leftover: str = setting(
             "suppress",
-            kind=str,
             choices=("suppress", "rollup"),
             help="at the end: suppress what is held, or try its parents first",
         )
@@ -132,7 +109,6 @@ class Swap(Protector):
 
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
-        self._labels = Pseudonyms(settings.labels, key, texts)
         self._words = key_words(derive(key, "swap"))
         self.k = settings.k
         self.levels: Counter[int] = Counter()
@@ -155,8 +131,8 @@ class Swap(Protector):
         return Traits(
             reads=frozenset({"user", "category", "time"}) | guarded,
             requires=frozenset({"user", "query", "category"}),
-            rewrites=frozenset({"user"}) | times_rewritten(settings.time),
-            empties=times_emptied(settings.time),
+            rewrites=frozenset({"user"}) | frozenset({"time"} if settings.time == "coarsen" else ()),
+            empties=frozenset({"time"} if settings.time == "drop" else ()),
             labels=Labels.OTHERS,
             fresh_labels=settings.labels == "fresh",
             bounds=(AttackBound(Game.ATTRIBUTION, 1 / settings.k, claimed_by="the paper"),),
@@ -304,10 +280,6 @@ class Swap(Protector):
         self.levels.update({n: int(counts[n]) for n in np.flatnonzero(counts).tolist()})
         moved = self._held.pop(slots).replace(user=label, seq=seq)
         return apply_time_policy(self.settings.time, self._labels.apply(moved))
-
-    def label_of(self, users: IntArray) -> IntArray:
-        """Return the label that stands for each user in what leaves."""
-        return self._labels.of(users)
 
     def erase(self, users: IntArray, rows: IntArray) -> None:
         """Take their records and tokens out of every category, and what one bag then has more than the other.

@@ -13,8 +13,9 @@ from querycloak.compare.plan import make_plan
 from querycloak.compare.recommend import Proposal
 from querycloak.compare.result import Comparison
 from querycloak.compare.run import compare
-from querycloak.engines.source import Progress, ReadOptions, silent
+from querycloak.engines.source import Progress, silent
 from querycloak.errors import MissingExtra
+from querycloak.formats import ReadOptions
 from querycloak.log import Log
 from querycloak.measures.base import ALL_USES, KEEP, USES
 from querycloak.report import render

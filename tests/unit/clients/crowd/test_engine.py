@@ -16,9 +16,8 @@ from starlette.routing import Route
 from querycloak.cli import main
 from querycloak.clients.crowd import demo_engine
 from querycloak.clients.crowd.connection import Backoff
-from querycloak.clients.crowd.endpoint import endpoint
+from querycloak.clients.crowd.endpoint import HttpServer, endpoint
 from querycloak.clients.crowd.engine import EngineUnavailable, HttpEngine
-from querycloak.clients.crowd.http_server import HttpServer
 from querycloak.clients.crowd.messages import Page, Rejected
 
 
@@ -171,12 +170,11 @@ def test_the_search_server_answers_alike_for_the_same_query():
 @pytest.mark.parametrize("wrong", [ZeroDivisionError, KeyError, RecursionError])
 def test_a_failing_application_answers_500_without_the_reason(wrong):
     async def story():
-        class Failing:
-            async def search(self, text):
-                raise wrong("planted")
+        async def search(text):
+            raise wrong("planted")
 
         server = HttpServer("127.0.0.1", 0, "a test")
-        await server.start(endpoint(Failing(), server.port))
+        await server.start(endpoint(search, dict, server.port))
         async with httpx.AsyncClient(trust_env=False) as client:
             found = await client.get(f"http://127.0.0.1:{server.port}/search?q=oboe")
         await server.close()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from querycloak.clients import is_query
 from querycloak.clients.crowd import messages
 from querycloak.clients.crowd.messages import (
     Accepted,
@@ -21,7 +22,6 @@ from querycloak.clients.crowd.messages import (
     Rejected,
     Rejection,
 )
-from querycloak.clients.query import is_query
 
 HOP = "0123456789abcdef" * 2
 texts = st.text(min_size=1, max_size=300).filter(is_query)

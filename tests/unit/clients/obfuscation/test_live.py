@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from querycloak.clients import MAX_QUERY
 from querycloak.clients.obfuscation import live
 from querycloak.clients.obfuscation.live import LiveTiming, OutgoingQuery, ResultTitles, mix_live
 from querycloak.clients.obfuscation.random_stream import KeyedStream
-from querycloak.clients.query import MAX_QUERY
 from querycloak.errors import ParameterError
 from tests.support.covers import KEY
 
@@ -175,20 +176,19 @@ def test_any_line_is_read_or_not(line):
     assert event is None or isinstance(event, str | ResultTitles)
 
 
-@given(st.lists(st.binary(max_size=9)))
-def test_lines_are_cut_wherever_pieces_end(chunks):
-    split = live.LineSplitter()
-    found = [line for chunk in chunks for line in split.feed(chunk)]
-    assert b"\n".join([*found, split.rest]) == b"".join(chunks)
+@given(st.lists(st.sampled_from([b"a", b"\n", b"\r", b"bc"])))
+def test_lines_end_at_every_line_feed(pieces):
+    whole = b"".join(pieces)
+    assert list(live.read_lines(io.BytesIO(whole))) == whole.removesuffix(b"\n").split(b"\n")[: len(whole)]
 
 
-def test_a_line_without_end_takes_no_room():
-    split = live.LineSplitter()
-    for _ in range(10):
-        assert split.feed(b"x" * live.LINE_LIMIT) == []
-        assert len(split.rest) <= live.LINE_LIMIT + 1
-    (line,) = split.feed(b"\n")
-    assert live.parse_line(line) is None
+@pytest.mark.parametrize("extra", [0, 1, 2, 3, 10 * live.LINE_LIMIT])
+def test_a_long_line_takes_no_room_and_ends_where_it_ends(extra):
+    whole = b"x" * (live.LINE_LIMIT + extra) + b"\nnext\n"
+    line, following = live.read_lines(io.BytesIO(whole))
+    assert live.LINE_LIMIT + (extra > 0) <= len(line) <= live.LINE_LIMIT + 2
+    assert (len(line) > live.LINE_LIMIT) == (live.parse_line(line) is None) or not extra
+    assert following == b"next"
 
 
 def test_lines_that_go_out():

@@ -13,7 +13,7 @@ from scipy import stats
 
 from querycloak.kernels import exponential_mechanism as concept_draws
 from querycloak.kernels.exponential_mechanism import draw, shared
-from querycloak.methods.dp_semantic.weights import draw_weights
+from querycloak.methods.dp_semantic.draws import draw_weights
 from tests.reference import naive_dp
 from tests.reference.small_concepts import CRITERIA, DOMAINS, Small, chances, weight_table
 
@@ -27,7 +27,7 @@ def drawn(space, concept, epsilon, count, key=KEY, first=0, turn=0):
     weights = draw_weights(space, [(int(space.candidates.domain[concept]), epsilon)])
     record = np.arange(first, first + count)
     like = np.zeros_like(record)
-    return draw(like + concept, like, record, like + turn, key, space.candidates, weights)
+    return draw(like + concept, like, record, like + turn, key, space.candidates, weights)[0]
 
 
 def unlikely(observed, expected):
@@ -137,11 +137,11 @@ def test_a_draw_is_the_same_in_any_order_and_any_cut(seed, size, epsilon, rng):
     )
     concept, half, record, turn = rows.T
     table = 2 * space.candidates.domain[concept] + half
-    whole = draw(concept, table, record, turn, KEY, space.candidates, weights)
+    whole = draw(concept, table, record, turn, KEY, space.candidates, weights)[0]
     order = np.array(rng.sample(range(30), 30))
     cut = rng.randrange(31)
     for part in (order[:cut], order[cut:]):
-        again = draw(concept[part], table[part], record[part], turn[part], KEY, space.candidates, weights)
+        again = draw(concept[part], table[part], record[part], turn[part], KEY, space.candidates, weights)[0]
         assert again.tolist() == whole[part].tolist()
 
 
@@ -182,7 +182,5 @@ def test_a_concept_alone_in_its_domain_stays_itself():
 def test_no_draws_are_no_trouble():
     nothing = np.zeros(0, np.int64)
     space = DEEP.space("sqc1")
-    assert (
-        draw(nothing, nothing, nothing, nothing, KEY, space.candidates, draw_weights(space, [(0, 1.0)])).size
-        == 0
-    )
+    weights = draw_weights(space, [(0, 1.0)])
+    assert draw(nothing, nothing, nothing, nothing, KEY, space.candidates, weights)[0].size == 0

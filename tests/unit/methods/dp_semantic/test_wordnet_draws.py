@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from querycloak.kernels.exponential_mechanism import draw, shared
-from querycloak.methods.dp_semantic.weights import draw_weights
+from querycloak.methods.dp_semantic.draws import draw_weights
 from querycloak.text.concept_space import concept_space, partition_by_topic
 from querycloak.text.senses import concept_lexicon
 from querycloak.text.wordnet import wordnet
@@ -114,7 +114,7 @@ def test_draws_follow_the_integers(criterion, domain, topics, epsilon):
         cell = cell * 7 + np.arange(members.size) % 7
         record = np.arange(DRAWS)
         like = np.zeros_like(record)
-        found = draw(like + concept, like, record, like, KEY, made.candidates, weights)
+        found = draw(like + concept, like, record, like, KEY, made.candidates, weights)[0]
         place = np.searchsorted(members, found)
         assert (members[place] == found).all()
         seen = np.bincount(cell[place], minlength=7 * classes.size)

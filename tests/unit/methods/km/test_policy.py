@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import querycloak as qc
 from querycloak.errors import DataError, ParameterError, Refused, UsageError
 from querycloak.log import Log
-from querycloak.methods.km import is_km_anonymous, supports, targets
+from querycloak.methods.km import deletion, is_km_anonymous, supports
 from querycloak.methods.km import kernel as combos
 from querycloak.methods.km.deletion import DeletionRule, HistoryTerms
 from tests.reference import naive_km
@@ -56,12 +56,14 @@ def test_the_sweep_is_the_naive_one(histories, k, m, seed):
     assert kept == naive_km.swept(histories, k, m, rank)
 
 
-@given(histories=HISTORIES, k=st.integers(2, 4), m=st.integers(1, 4), target=st.sampled_from(targets.TARGETS))
+@given(
+    histories=HISTORIES, k=st.integers(2, 4), m=st.integers(1, 4), target=st.sampled_from(deletion.TARGETS)
+)
 def test_every_target_leaves_a_km_anonymous_log(histories, k, m, target):
     terms = sorted("abcdefgh")
     entries = entries_of(histories, terms)
     values = np.arange(8.0)
-    kept = left(histories, terms, targets.greedy(target, k, m, entries, values), entries)
+    kept = left(histories, terms, deletion.greedy(target, k, m, entries, values), entries)
     assert all(new <= old for new, old in zip(kept, histories, strict=True))
     assert is_km_anonymous(kept, k, m)
 
@@ -76,7 +78,7 @@ def test_every_target_leaves_a_km_anonymous_log(histories, k, m, target):
 def test_a_person_with_several_histories_counts_once(histories, owners, k, m, target):
     terms, owner = sorted("abcdefgh"), sorted(owners)
     entries = entries_of(histories, terms, owner)
-    kept = left(histories, terms, targets.greedy(target, k, m, entries, None), entries)
+    kept = left(histories, terms, deletion.greedy(target, k, m, entries, None), entries)
     for combination in {c for history in kept for c in supports([history], m)}:
         holders = {owner[h] for h, history in enumerate(kept) if set(combination) <= history}
         assert len(holders) >= k
@@ -126,7 +128,7 @@ def test_a_look_counts_frequent_combinations_by_term(histories, k):
 def test_who_cares_for_users_loses_nobody_with_a_term_that_stays(histories, k, m):
     terms = sorted("abcdefgh")
     entries = entries_of(histories, terms)
-    outcome = targets.greedy("users", k, m, entries, None)
+    outcome = deletion.greedy("users", k, m, entries, None)
     kept = left(histories, terms, outcome, entries)
     stays = set().union(*kept)
     assert all(new or not old & stays for new, old in zip(kept, histories, strict=True))
@@ -189,7 +191,7 @@ def test_example_10_and_table_4_the_rarest_in_frequent_sets_goes():
     nothing = {"tie": np.zeros(3, np.uint64), "draw": np.zeros(19, np.uint64)}
     now = HistoryTerms(history[order], history[order], term[order], np.ones(19, np.int64), **nothing)
     seen = combos.SweepResult(np.ones(19, np.bool_), np.zeros(5, np.int64), frequent)
-    priority = targets.deletion("fis", 2, 3, now, None).priority(now, seen)
+    priority = deletion.rule_for("fis", 2, 3, now, None).priority(now, seen)
     order = np.lexsort(tuple(-part for part in reversed(priority)))
     assert [names[i] for i in order] == ["eugene", "chicago", "smith"]
 

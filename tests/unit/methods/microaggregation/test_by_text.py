@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import querycloak as qc
 from querycloak.errors import QueryCloakError
 from querycloak.methods.microaggregation import Microaggregation, by_text
-from querycloak.methods.microaggregation.by_text import SyntacticGrouping
+from querycloak.methods.microaggregation.by_text import MicroaggSyntactic
 from querycloak.methods.microaggregation.tree_distance import UNIT
 from querycloak.text.urls import labels_of
 from tests.reference import naive_mdav
@@ -149,8 +149,8 @@ def spied_groups(log, weights):
 
 @pytest.mark.parametrize("k", [2, 7])
 def test_many_people_are_grouped_block_by_block(monkeypatch, k):
-    monkeypatch.setattr(SyntacticGrouping, "exact", 100)
-    monkeypatch.setattr(SyntacticGrouping, "block", 60)
+    monkeypatch.setattr(MicroaggSyntactic, "exact", 100)
+    monkeypatch.setattr(MicroaggSyntactic, "block", 60)
     log = made_up(150, seed=5)
     release = qc.protect(log, NAME, k=k, seed=1)
     assert part(release)["audit"] == "kept"
@@ -166,8 +166,8 @@ def test_blocks_keep_most_of_what_all_distances_gain(monkeypatch):
     log = made_up(300, seed=5)
     people = log.frame["user"].n_unique()
     exact = groups_of(log)
-    monkeypatch.setattr(SyntacticGrouping, "exact", 100)
-    monkeypatch.setattr(SyntacticGrouping, "block", 150)
+    monkeypatch.setattr(MicroaggSyntactic, "exact", 100)
+    monkeypatch.setattr(MicroaggSyntactic, "block", 150)
     cut = groups_of(log)
     apart = distances_of(log)
     chance = np.random.default_rng(1).permutation(np.arange(people) // 5)
@@ -177,12 +177,12 @@ def test_blocks_keep_most_of_what_all_distances_gain(monkeypatch):
 
 
 def groups_of(log):
-    return handed_over(log, SyntacticGrouping, "groups")
+    return handed_over(log, MicroaggSyntactic, "_groups")
 
 
 def distances_of(log):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SyntacticGrouping, "exact", 10**6)
+        patch.setattr(MicroaggSyntactic, "exact", 10**6)
         return handed_over(log, by_text, "distances")
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import querycloak as qc
 from querycloak.errors import ParameterError
 from querycloak.methods.microaggregation import REPLACED, mdav, topic_groups
-from querycloak.methods.microaggregation.by_topic import NO_TOPIC, MicroaggTopic, TopicGrouping
-from querycloak.methods.microaggregation.representatives import COIN
+from querycloak.methods.microaggregation.by_meaning import COIN, NO_TOPIC, MicroaggTopic
 from querycloak.text.senses import ConceptMapper, concept_lexicon
 from tests.reference import naive_topic
 from tests.support.logs import made_up
@@ -71,11 +70,11 @@ def spied(log, **settings):
     """Protect; give the records of each group's members, with their draws, and what stands for them."""
     seen = []
     with pytest.MonkeyPatch.context() as patch:
-        old = TopicGrouping.representative
+        old = MicroaggTopic._representative
 
         def spy(self, records, members):
             one, queries = old(self, records, members), records.texts.query
-            draws, coins = (self._picker.draws(records, *purpose).tolist() for purpose in ((), (COIN,)))
+            draws, coins = (self.draws(records, *purpose).tolist() for purpose in ((), (COIN,)))
             own = {int(m): [] for m in members}
             texts = queries.decode(records.query).to_list()
             for user, *record in zip(records.user.tolist(), texts, draws, coins, strict=True):
@@ -83,7 +82,7 @@ def spied(log, **settings):
             seen.append((own, queries.decode(one.query).to_list()))
             return one
 
-        patch.setattr(TopicGrouping, "representative", spy)
+        patch.setattr(MicroaggTopic, "_representative", spy)
         release = protect(log, **settings)
     return release, seen
 

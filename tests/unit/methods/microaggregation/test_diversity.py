@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from querycloak.methods.microaggregation import diversity
+from querycloak.methods.microaggregation import representatives
 
 
 def joined(groups: int, least: int, closeness: float = 1.0):
@@ -19,7 +19,7 @@ def joined(groups: int, least: int, closeness: float = 1.0):
         asked += 1
         return history
 
-    found, made = diversity.merge_until_diverse(
+    found, made = representatives.merge_until_diverse(
         members,
         members,
         [np.array([g % 4]) for g in range(groups)],
@@ -39,7 +39,7 @@ def test_a_join_counts_the_topics_of_the_new_history_only():
 
 
 def test_a_topic_that_only_a_joined_history_has_is_counted():
-    found, made = diversity.merge_until_diverse(
+    found, made = representatives.merge_until_diverse(
         [np.array([0]), np.array([1])],
         [np.array([0]), np.array([1])],
         [np.array([5]), np.array([-1])],

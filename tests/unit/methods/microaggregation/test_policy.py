@@ -13,17 +13,12 @@ from hypothesis import strategies as st
 
 import querycloak as qc
 from querycloak.dictionary import Dictionaries
-from querycloak.errors import DataError, ParameterError, QueryCloakError, Refused
+from querycloak.errors import DataError, MissingExtra, ParameterError, QueryCloakError, Refused
 from querycloak.methods.microaggregation import REPLACED, tree_distance
-from querycloak.methods.microaggregation.by_meaning import UNMAPPED, MicroaggSemantic, TaxonomyGrouping
-from querycloak.methods.microaggregation.by_text import (
-    MicroaggPlain,
-    MicroaggSyntactic,
-    QueryGrouping,
-    SyntacticGrouping,
-)
-from querycloak.methods.microaggregation.by_topic import NO_TOPIC, MicroaggTopic, TopicGrouping
+from querycloak.methods.microaggregation.by_meaning import NO_TOPIC, UNMAPPED, MicroaggSemantic, MicroaggTopic
+from querycloak.methods.microaggregation.by_text import MicroaggPlain, MicroaggSyntactic
 from querycloak.methods.microaggregation.representatives import member_quotas
+from querycloak.text import noun_phrases
 from querycloak.text.senses import concept_lexicon
 from tests.reference import naive_groups, naive_mdav
 from tests.support.logs import made_up
@@ -94,16 +89,16 @@ def groups(release):
 def spied(monkeypatch):
     """Note what every group was made of, and what stands for it."""
     seen = []
-    for kind in (TaxonomyGrouping, TopicGrouping, SyntacticGrouping, QueryGrouping):
+    for kind in (MicroaggSemantic, MicroaggTopic, MicroaggSyntactic, MicroaggPlain):
 
-        def spy(self, records, members, old=kind.representative):
+        def spy(self, records, members, old=kind._representative):
             one, texts = old(self, records, members), records.texts
             own = [texts.query.decode(records.query[records.user == m]).to_list() for m in members]
             shown = texts.query.decode(one.query).to_list()
             seen.append((own, shown, texts.category.decode(one.category).to_list()))
             return one
 
-        monkeypatch.setattr(kind, "representative", spy)
+        monkeypatch.setattr(kind, "_representative", spy)
     return seen
 
 
@@ -137,8 +132,8 @@ def test_example_3_the_middle_and_what_is_half_away(tree):
     concepts = concept_lexicon(tree)
     (node,) = meant(pl.Series(["diving, diving, windsurfing"]), concepts)
     settings = MicroaggSemantic.Settings(k=2, taxonomy=str(tree))
-    grouping = TaxonomyGrouping(settings, b"k" * 32, Dictionaries())
-    assert grouping.distance_to_centroid(np.array(node)).tolist() == [0.0, 0.0, 0.5]
+    method = MicroaggSemantic(settings, b"k" * 32, Dictionaries())
+    assert method.distance_to_centroid(np.array(node)).tolist() == [0.0, 0.0, 0.5]
 
 
 def test_example_4_the_distance_of_two_people(tree, monkeypatch):
@@ -193,7 +188,7 @@ def test_any_small_log_gives_the_naive_twin_s_histories(tree, people):
     concepts, seen = concept_lexicon(tree), []
     parent, paths = concepts.tree.parent.tolist(), concepts.tree.paths
     with pytest.MonkeyPatch.context() as patch:
-        old = TaxonomyGrouping.representative
+        old = MicroaggSemantic._representative
 
         def spy(self, records, members):
             one, texts = old(self, records, members), records.texts
@@ -201,7 +196,7 @@ def test_any_small_log_gives_the_naive_twin_s_histories(tree, people):
             seen.append((own, texts.category.decode(one.category).to_list()))
             return one
 
-        patch.setattr(TaxonomyGrouping, "representative", spy)
+        patch.setattr(MicroaggSemantic, "_representative", spy)
         protect(log, k=2, taxonomy=tree)
     assert sum(len(own) for own, _ in seen) == len(people)
     for own, categories in seen:
@@ -544,3 +539,12 @@ def test_errors_name_no_query_and_no_person(tree):
         with pytest.raises(QueryCloakError) as caught:
             protect(log, method)
         assert not {"zanzibar", "walrus"} & set(str(caught.value).replace("`", " ").split())
+
+
+@pytest.mark.parametrize("kind", [MicroaggSemantic, MicroaggTopic])
+def test_a_missing_parser_is_refused_before_the_log_is_read(kind, monkeypatch):
+    monkeypatch.setattr(noun_phrases, "MODEL", "no_such_model")
+    method = kind(kind.Settings(mapper="linguistic"), b"k" * 32, Dictionaries())
+    with pytest.raises(MissingExtra):
+        method.check_ready()
+    kind(kind.Settings(), b"k" * 32, Dictionaries()).check_ready()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,6 @@ from querycloak import formats, text
 from querycloak.errors import DataError, MissingExtra, UsageError
 from querycloak.formats.times import TIME
 from querycloak.log import Skipped
-from querycloak.measures import own_history as measure
 from querycloak.text.entities import KINDS, find_entities
 from querycloak.text.normalise import words
 
@@ -25,6 +24,26 @@ DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday
 EVERYBODY: Final = 33
 #: Known topics for which it is worked out who is left.
 KNOWN: Final = (1, 2, 3, 5)
+#: A query is a habit from so many times on.
+REPEATED: Final = 3
+#: Hours of the quietest stretch of a day.
+NIGHT: Final = 6
+
+#: What many people would not want told, by the topics that tell it. The first five are near to what European
+#: law calls special categories; the choice is ours.
+SENSITIVE: Final[Mapping[str, tuple[str, ...]]] = {
+    "health": ("Health",),
+    "sex life": ("Adult", "Health/Sexual Health"),
+    "religion": ("Society/Religion",),
+    "politics": ("News/Politics", "Society/Government", "Society/Issues"),
+    "origin and ancestors": ("Society/Ethnicity", "Society/Genealogy", "Reference/Genealogy Records"),
+    "crime and law": ("Society/Crime", "Society/Law", "Business/Law Firms"),
+    "money": ("Business/Banking", "Business/Taxes", "Business/Insurance", "Business/Investing"),
+    "looking for work": ("Business/Employment",),
+    "relationships and family": ("Society/Relationships", "Home/Family", "Home/Weddings"),
+    "death and crisis": ("Society/Death", "Society/Support Groups", "Health/Mental Health"),
+}
+
 _DEEP, _FEW, _EXAMPLES = 3, 0.05, 20
 _PERSONAL: Final = tuple(kind for kind in KINDS if kind != "listed")
 
@@ -70,19 +89,7 @@ def _searches(frame: pl.DataFrame) -> pl.DataFrame:
     return kept.sort("place").drop("place")
 
 
-@dataclass(frozen=True)
-class Portrait:
-    """What a history says: counts for anyone's eyes, and texts only where they were asked for."""
-
-    counts: dict[str, Any]
-    texts: dict[str, dict[str, list[str]]]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values, for `--json`."""
-        return self.counts | ({"shown": self.texts} if self.texts else {})
-
-
-def look(history: History, crowd: pl.DataFrame, *, show: bool = False) -> Portrait:
+def look(history: History, crowd: pl.DataFrame, *, show: bool = False) -> dict[str, Any]:
     """Return what a history tells; `crowd` is a log of made-up people, who are there to compare with.
 
     With `show` the queries behind the counts are given too: they are for their owner only.
@@ -92,13 +99,11 @@ def look(history: History, crowd: pl.DataFrame, *, show: bool = False) -> Portra
         raise DataError("there is no search in this history", hint=_why_empty(history))
     classified = text.classify_log(frame)
     others = text.classify_log(crowd.select("user", "query"))
-    behind: dict[str, dict[str, list[str]]] = {}
     habits, habit_texts = _habits(frame["query"])
     personal, personal_texts = _personal(frame["query"])
     told, told_texts = _topics(classified, others)
-    if show:
-        behind = {"habits": {"come back": habit_texts}, "personal": personal_texts, "sensitive": told_texts}
-    counts = {
+    shown = {"habits": {"come back": habit_texts}, "personal": personal_texts, "sensitive": told_texts}
+    return {
         "searches": frame.height,
         "distinct": frame["query"].n_unique(),
         "skipped": dict(history.skipped.counts),
@@ -107,8 +112,7 @@ def look(history: History, crowd: pl.DataFrame, *, show: bool = False) -> Portra
         "personal": personal,
         "habits": habits,
         "singled_out": _singled_out(classified, others),
-    }
-    return Portrait(counts, behind)
+    } | ({"shown": shown} if show else {})
 
 
 def _why_empty(history: History) -> str:
@@ -127,7 +131,7 @@ def _time(times: pl.Series) -> dict[str, Any] | None:
         return None
     hours, days = Counter(times.dt.hour().to_list()), Counter(times.dt.weekday().to_list())
     by_hour = [hours[hour] for hour in range(24)]
-    first, share = measure.quiet_hours(by_hour)
+    first, share = quiet_hours(by_hour)
     office = ((times.dt.weekday() <= 5) & times.dt.hour().is_between(9, 16)).sum()
     start, end = times.dt.date().min(), times.dt.date().max()
     return {
@@ -138,7 +142,7 @@ def _time(times: pl.Series) -> dict[str, Any] | None:
         "by_hour": by_hour,
         "by_weekday": {name: days[number] for number, name in enumerate(DAYS, start=1)},
         "quiet_from": first,
-        "quiet_to": (first + measure.NIGHT) % 24,
+        "quiet_to": (first + NIGHT) % 24,
         "quiet_share": share,
         "office_hours_share": int(office) / len(times),
     }
@@ -148,7 +152,7 @@ def _topics(own: pl.DataFrame, others: pl.DataFrame) -> tuple[dict[str, Any], di
     sure = _sure(own)
     paths = sure["category"].to_list()
     general = Counter(path.partition("/")[0] for path in paths)
-    matters = measure.sensitive(paths)
+    matters = sensitive(paths)
     counts = {
         "told": len(paths),
         "general": dict(sorted(general.items(), key=lambda pair: (-pair[1], pair[0]))),
@@ -157,7 +161,7 @@ def _topics(own: pl.DataFrame, others: pl.DataFrame) -> tuple[dict[str, Any], di
     }
     queries = sure["query"].to_list()
     texts = {
-        name: _some(q for q, path in zip(queries, paths, strict=True) if name in measure.sensitive([path]))
+        name: _some(q for q, path in zip(queries, paths, strict=True) if name in sensitive([path]))
         for name in matters
     }
     return counts, texts
@@ -166,12 +170,12 @@ def _topics(own: pl.DataFrame, others: pl.DataFrame) -> tuple[dict[str, Any], di
 def _by_person(classified: pl.DataFrame, level: int) -> list[set[str]]:
     """Return each synthetic user's topics, cut to a level."""
     rows = _sure(classified).group_by("user", maintain_order=True).agg("category")
-    return [{c for path in paths if (c := measure.cut(path, level))} for paths in rows["category"].to_list()]
+    return [{c for path in paths if (c := cut(path, level))} for paths in rows["category"].to_list()]
 
 
 def _unusual(paths: Sequence[str], crowd: Sequence[set[str]]) -> list[dict[str, Any]]:
     """Find narrow topics that come back here and that few of the crowd have."""
-    here = Counter(c for path in paths if (c := measure.cut(path, _DEEP)))
+    here = Counter(c for path in paths if (c := cut(path, _DEEP)))
     found: list[dict[str, Any]] = []
     for topic, count in here.items():
         having = sum(topic in person for person in crowd)
@@ -194,7 +198,7 @@ def _personal(queries: pl.Series) -> tuple[dict[str, int], dict[str, list[str]]]
 
 def _habits(queries: pl.Series) -> tuple[dict[str, Any], list[str]]:
     """Count the queries that come back, and how rare their words are."""
-    often = measure.repeated(queries)
+    often = repeated(queries)
     counts: dict[str, Any] = {
         "queries": len(often),
         "searches": sum(often.values()),
@@ -220,18 +224,14 @@ def _bits(queries: Sequence[str]) -> dict[str, Any] | None:
     if not each:
         return {"median": 0.0, "most": 0.0, "above_33": 0}
     above = sum(bits >= EVERYBODY for bits in each)
-    return {
-        "median": round(each[len(each) // 2], 1),
-        "most": round(each[-1], 1),
-        "above_33": above,
-    }
+    return {"median": round(each[len(each) // 2], 1), "most": round(each[-1], 1), "above_33": above}
 
 
 def _singled_out(own: pl.DataFrame, others: pl.DataFrame) -> dict[str, Any]:
     """Return how many made-up people are left to somebody who knows some of the owner's topics."""
-    mine = {c for path in _sure(own)["category"] if (c := measure.cut(path, 2))}
+    mine = {c for path in _sure(own)["category"] if (c := cut(path, 2))}
     crowd = _by_person(others, 2)
-    left = {known: measure.left_by_topics(mine, crowd, known) for known in KNOWN}
+    left = {known: left_by_topics(mine, crowd, known) for known in KNOWN}
     return {
         "topics": len(mine),
         "made_up_people": others["user"].n_unique(),
@@ -242,3 +242,51 @@ def _singled_out(own: pl.DataFrame, others: pl.DataFrame) -> dict[str, Any]:
 def _some(texts: Any) -> list[str]:
     """Return the first different texts."""
     return list(dict.fromkeys(texts))[:_EXAMPLES]
+
+
+def cut(path: str, level: int) -> str | None:
+    """Cut a category to a level; None if it is not that deep."""
+    parts = path.split("/")
+    return "/".join(parts[:level]) if len(parts) >= level else None
+
+
+def sensitive(paths: Iterable[str]) -> dict[str, int]:
+    """Count the searches about each sensitive matter; one search may count for several."""
+    seen, found = Counter(paths), Counter[str]()
+    for path, count in seen.items():
+        for name, roots in SENSITIVE.items():
+            if any(path == root or path.startswith(f"{root}/") for root in roots):
+                found[name] += count
+    return {name: found[name] for name in SENSITIVE if found[name]}
+
+
+def repeated(queries: Iterable[str]) -> dict[str, int]:
+    """Return the queries that come back, the most frequent first; upper and lower case are the same."""
+    counts = Counter(" ".join(query.casefold().split()) for query in queries)
+    often = [(query, count) for query, count in counts.items() if count >= REPEATED]
+    return dict(sorted(often, key=lambda pair: (-pair[1], pair[0])))
+
+
+def quiet_hours(by_hour: Sequence[int]) -> tuple[int, float]:
+    """Return the first hour of the quietest stretch of the day, and its share of the searches.
+
+    >>> quiet_hours([0] * 7 + [5] * 17)
+    (0, 0.0)
+    """
+    sums = [sum(by_hour[(start + hour) % 24] for hour in range(NIGHT)) for start in range(24)]
+    first = min(range(24), key=lambda start: (sums[start], start))
+    return first, sums[first] / max(1, sum(by_hour))
+
+
+def left_by_topics(own: Set[str], crowd: Sequence[Set[str]], known: int) -> float | None:
+    """Return how many of the crowd have all of `known` random topics of a user: the exact mean.
+
+    None if you have fewer topics than that.
+
+    >>> left_by_topics({"a", "b"}, [{"a"}, {"a", "b"}], 1)
+    1.5
+    """
+    if known > len(own):
+        return None
+    every = math.comb(len(own), known)
+    return sum(math.comb(len(own & other), known) / every for other in crowd)
