@@ -127,19 +127,19 @@ def _unsigned_bytes(certificate: Certificate) -> bytes:
     return to_bytes({name: part for name, part in certificate.items() if name != "signature"})
 
 
-def _ed25519() -> Any:
+def _library() -> tuple[Any, Any]:
+    """Return the modules for keys and for their bytes."""
     try:
+        from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise MissingExtra("sign", "a signature") from None
-    return ed25519
+    return ed25519, serialization
 
 
 def signing_key(key_file: Path) -> Any:
     """Read the private key that certificates are signed with."""
-    kind = _ed25519()
-    from cryptography.hazmat.primitives import serialization as how
-
+    kind, how = _library()
     try:
         key = how.load_pem_private_key(key_file.read_bytes(), password=None)
     except (OSError, ValueError, TypeError):
@@ -154,9 +154,7 @@ def signing_key(key_file: Path) -> Any:
 
 def sign(certificate: Certificate, key_file: Path) -> Certificate:
     """Add an Ed25519 signature over everything else in the certificate."""
-    key = signing_key(key_file)
-    from cryptography.hazmat.primitives import serialization as how
-
+    key, (_, how) = signing_key(key_file), _library()
     public = key.public_key().public_bytes(how.Encoding.Raw, how.PublicFormat.Raw)
     value = key.sign(_unsigned_bytes(certificate))
     signature = {
@@ -169,15 +167,14 @@ def sign(certificate: Certificate, key_file: Path) -> Certificate:
 
 def signature_fault(certificate: Certificate, public_key: Path) -> str:
     """Check the signature against a key that the reader trusts; an empty text means that it fits."""
-    _ed25519()
+    _, how = _library()
     from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives import serialization as how
 
     if "signature" not in certificate:
         return "the certificate is not signed"
     try:
         key = how.load_pem_public_key(public_key.read_bytes())
-        key.verify(base64.b64decode(certificate["signature"]["value"]), _unsigned_bytes(certificate))  # type: ignore[union-attr, call-arg]
+        key.verify(base64.b64decode(certificate["signature"]["value"]), _unsigned_bytes(certificate))
     except InvalidSignature:
         return "the signature does not fit the certificate and this key"
     except (OSError, ValueError, AttributeError, TypeError):

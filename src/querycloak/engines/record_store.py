@@ -88,13 +88,9 @@ class _Chunk:
         return int(places.size)
 
     def columns(self, *names: str) -> pl.DataFrame:
-        """Return some columns of the rows that were not removed."""
+        """Return some columns, or all (`*`), of the rows that were not removed."""
         chosen = self.frame.select(names)
         return chosen if self.left == chosen.height else chosen.filter(pl.Series(self._stays))
-
-    def remaining(self) -> pl.DataFrame:
-        """Return the rows that were not removed."""
-        return self.columns(*self.frame.columns)
 
 
 class RecordStore:
@@ -148,10 +144,10 @@ class RecordStore:
         for chunk in self._chunks:
             if chunk.left:
                 thin = 2 * chunk.left < chunk.frame.height
-                merged.append(_Chunk(chunk.remaining()) if thin else chunk)
+                merged.append(_Chunk(chunk.columns("*")) if thin else chunk)
             while len(merged) > 1 and merged[-1].left < _SMALL and merged[-2].left < 2 * merged[-1].left:
                 last = merged.pop()
-                both = [merged[-1].remaining(), last.remaining()]
+                both = [merged[-1].columns("*"), last.columns("*")]
                 merged[-1] = _Chunk(pl.concat(both, rechunk=True))
         self._chunks = merged
 
@@ -166,8 +162,7 @@ class RecordStore:
 
     def rows(self) -> pl.DataFrame | None:
         """Return everything that is held, in the order in which it came; None if nothing is."""
-        left = [chunk.remaining() for chunk in self._chunks if chunk.left]
-        return pl.concat(left) if left else None
+        return self.columns("*")
 
     def columns(self, *names: str) -> pl.DataFrame | None:
         """Return some columns of everything that is held; None if nothing is."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,23 +87,23 @@ class Spool:
     """Sorts a log that is larger than memory: sorted runs on disk, then one time range after another."""
 
     def __init__(self, beside: Path, key: bytes) -> None:
-        self._exit = contextlib.ExitStack()
-        folder = tempfile.TemporaryDirectory(prefix=".querycloak-spool-", dir=beside)  # mode 0700
-        self.folder = Path(self._exit.enter_context(folder))
+        self._temporary = tempfile.TemporaryDirectory(prefix=".querycloak-spool-", dir=beside)  # mode 0700
+        self.folder = Path(self._temporary.name)
         self._key = key
         self._runs = self._rows = 0
 
     def keep(self, frame: pl.DataFrame) -> None:
         """Write one piece as it is, for an engine that sorts by itself."""
-        frame.write_parquet(self.folder / f"run-{self._runs}.parquet", row_group_size=1 << 18)
-        self._runs += 1
-        self._rows += frame.height
+        self._write(frame, 1 << 18)
 
     def add(self, frame: pl.DataFrame) -> None:
         """Write one piece as a sorted run."""
         run = in_order(frame, self._key).sort("_place").drop("_head", "_place")
         run = run.with_columns(pl.Series("_shuffled", shuffled(run["row"].to_numpy(), self._key)))
-        run.write_parquet(self.folder / f"run-{self._runs}.parquet", row_group_size=1 << 16)
+        self._write(run, 1 << 16)
+
+    def _write(self, run: pl.DataFrame, group: int) -> None:
+        run.write_parquet(self.folder / f"run-{self._runs}.parquet", row_group_size=group)
         self._runs += 1
         self._rows += run.height
 
@@ -134,4 +133,4 @@ class Spool:
 
     def close(self) -> None:
         """Remove the runs from disk."""
-        self._exit.close()
+        self._temporary.cleanup()

@@ -230,10 +230,7 @@ class MicroaggTopic(MicroaggMeanings):
     @classmethod
     def examples(cls) -> list[declared.Settings]:
         """Return the settings that the conformance suite tries."""
-        return [
-            cls.Settings(k=2),
-            cls.Settings(k=3, categories=5, levels=2, time="drop", labels="fresh"),
-        ]
+        return [cls.Settings(k=2), cls.Settings(k=3, categories=5, levels=2, time="drop", labels="fresh")]
 
     def _prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
         """Return the records of users with a category; a query without one can still represent its user."""
