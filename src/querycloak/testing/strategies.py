@@ -8,6 +8,8 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
+from querycloak.log import CANONICAL
+
 #: What records are made of.
 USERS = ("ann", "bob", "cat", "dan", "eve", "flo")
 QUERIES = (
@@ -49,14 +51,7 @@ def logs(min_size: int = 0, max_size: int = 40) -> st.SearchStrategy[pl.DataFram
 
 def frame_of(rows: list[dict[str, Any]]) -> pl.DataFrame:
     """Make a canonical frame of plain records."""
-    schema: Any = {
-        "user": pl.String,
-        "query": pl.String,
-        "time": pl.Datetime("us", "UTC"),
-        "rank": pl.Int64,
-        "url": pl.String,
-        "category": pl.String,
-    }
+    schema: Any = dict.fromkeys(CANONICAL, pl.String) | {"time": pl.Datetime("us", "UTC"), "rank": pl.Int64}
     frame = pl.DataFrame(rows, schema=schema)
     return frame.with_row_index("row").cast({"row": pl.Int64})
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from numba import njit
 
 from querycloak.clients.crowd import rules
+from querycloak.clients.crowd.metrics import by_friends
 from querycloak.clients.crowd.network import Network
 from querycloak.clients.crowd.simulator import Behaviour, Trace
 from querycloak.intervals import wilson
@@ -256,17 +257,14 @@ def predecessor(trace: Trace) -> dict[str, Any]:
     seen = trace.outcomes["seen"][honest]
     author = trace.author[honest]
     right = seen == author
-    friends = trace.network.friends[author]
-    by_friends = {
-        str(many): _finding(float(right[who].sum()), int(who.sum()))
-        for many in range(1, min(int(friends.max(initial=0)), 10) + 1)
-        if (who := (seen >= 0) & (friends == many)).any()
-    }
     return {
         "seen": float((seen >= 0).mean()) if seen.size else 0.0,
         "success": _finding(float(right.sum()), int((seen >= 0).sum())),
         "of_all": _finding(float(right.sum()), int(seen.size)),
-        "by_friends": by_friends,
+        "by_friends": {
+            str(many): _finding(float(right[who].sum()), int(who.sum()))
+            for many, who in by_friends(trace.network.friends[author], seen >= 0)
+        },
     }
 
 

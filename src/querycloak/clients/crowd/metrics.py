@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -85,6 +86,13 @@ def summary(trace: Trace, query: Longs | None = None) -> dict[str, Any]:
     }
 
 
+def by_friends(friends: Longs, among: npt.NDArray[np.bool_]) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+    """Yield numbers of friends from 1 to 10, and who among these has so many, if there is anybody."""
+    for many in range(1, 11):
+        if (who := among & (friends == many)).any():
+            yield many, who
+
+
 def _exposed(trace: Trace, exposed: Floats) -> dict[str, Any]:
     """Return exposed users in percent: honest and selfish, by friends (Table 4.2), and by tenths (4.3)."""
     known, selfish = ~np.isnan(exposed), trace.selfish
@@ -93,12 +101,10 @@ def _exposed(trace: Trace, exposed: Floats) -> dict[str, Any]:
         if who.any():
             found[name] = {str(limit): 100.0 * _mean(exposed[who] > limit) for limit in LIMITS}
     honest = known & ~selfish
-    friends = trace.network.friends
     found["by_friends"] = {
         str(many): {str(limit): int((exposed[who] > limit).sum()) for limit in LIMITS}
         | {"people": int(who.sum())}
-        for many in range(1, min(int(friends.max(initial=0)), _TENTHS) + 1)
-        if (who := honest & (friends == many)).any()
+        for many, who in by_friends(trace.network.friends, honest)
     }
     tenth = np.clip(np.ceil(exposed[honest] / _TENTHS), 1, _TENTHS).astype(np.int64)
     counts = np.bincount(tenth, minlength=_TENTHS + 1)[1:]
@@ -109,7 +115,7 @@ def _exposed(trace: Trace, exposed: Floats) -> dict[str, Any]:
 
 def _by_friends(trace: Trace, place: Floats) -> dict[str, Any]:
     """Return mean and deviation of positions by number of friends (Figure 4.1, Table 4.5)."""
-    honest, friends = ~trace.selfish & ~np.isnan(place), trace.network.friends
+    honest = ~trace.selfish & ~np.isnan(place)
     return {
         str(many): {
             "average": _mean(place[who]),
@@ -117,8 +123,7 @@ def _by_friends(trace: Trace, place: Floats) -> dict[str, Any]:
             "ideal": many / 2,
             "people": int(who.sum()),
         }
-        for many in range(1, min(int(friends.max(initial=0)), _TENTHS) + 1)
-        if (who := honest & (friends == many)).any()
+        for many, who in by_friends(trace.network.friends, honest)
     }
 
 

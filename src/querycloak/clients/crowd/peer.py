@@ -21,20 +21,6 @@ from querycloak.clients.crowd.connection import Backoff, Connection, TlsListener
 from querycloak.clients.crowd.endpoint import HttpServer, check_loopback, endpoint
 from querycloak.clients.crowd.engine import EngineUnavailable, HttpEngine
 from querycloak.clients.crowd.member import Member
-from querycloak.clients.crowd.messages import (
-    EngineReply,
-    EngineResult,
-    Event,
-    FriendConnected,
-    FriendLost,
-    Hello,
-    Inbound,
-    LocalQuery,
-    ProtocolError,
-    Send,
-    SubmitToEngine,
-    TimerFired,
-)
 from querycloak.clients.crowd.state import State
 from querycloak.clients.crowd.tls import context, fingerprint
 from querycloak.errors import UsageError
@@ -77,7 +63,7 @@ class Peer:
         self._connections: dict[int, Connection] = {}
         self._open: Counter[int] = Counter()
         self._numbers = count(1)
-        self._searches: dict[int, asyncio.Future[EngineResult]] = {}
+        self._searches: dict[int, asyncio.Future[messages.EngineResult]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._changed = False
@@ -89,14 +75,14 @@ class Peer:
 
     # the endpoint's side
 
-    async def search(self, text: str) -> EngineResult:
+    async def search(self, text: str) -> messages.EngineResult:
         """Send a local query through the crowd; return None if it failed."""
         if self.stop.is_set():
             return None
         number = next(self._numbers)
         self._searches[number] = asyncio.get_running_loop().create_future()
         found = self._searches[number]
-        self._handle(LocalQuery(number, text))
+        self._handle(messages.LocalQuery(number, text))
         return await found
 
     def health(self) -> dict[str, Any]:
@@ -242,14 +228,14 @@ class Peer:
     async def _run_connection(self, who: int, connection: Connection) -> None:
         self._open[who] += 1
         try:
-            connection.send(messages.encode(Hello(messages.VERSION, len(self._friends))))
+            connection.send(messages.encode(messages.Hello(messages.VERSION, len(self._friends))))
             async with asyncio.timeout(HELLO_WITHIN):
                 first = await connection.receive()
-            if not isinstance(first, Hello):
-                raise ProtocolError("no hello")
+            if not isinstance(first, messages.Hello):
+                raise messages.ProtocolError("no hello")
             if self._register(who, connection, first):
                 await self._receive_all(who, connection)
-        except ProtocolError:
+        except messages.ProtocolError:
             self._member.counts["protocol_errors"] += 1
             self._banned[who].failed(self._now())
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
@@ -260,7 +246,7 @@ class Peer:
             connection.close()
             self._unregister(who, connection)
 
-    def _register(self, who: int, connection: Connection, first: Hello) -> bool:
+    def _register(self, who: int, connection: Connection, first: messages.Hello) -> bool:
         """Use a connection; of two simultaneous dials, both sides keep the same one."""
         before = self._connections.get(who)
         if before is not None:
@@ -272,7 +258,7 @@ class Peer:
             before.close()
         self._connections[who] = connection
         self._absent[who].clear()
-        self._handle(FriendConnected(who, first.friends))
+        self._handle(messages.FriendConnected(who, first.friends))
         return True
 
     def _unregister(self, who: int, connection: Connection) -> None:
@@ -288,7 +274,7 @@ class Peer:
         else:
             self._dialling[who].failed(now)
         if not self.stop.is_set():
-            self._handle(FriendLost(who))
+            self._handle(messages.FriendLost(who))
         self._absent[who].set()
 
     async def _receive_all(self, who: int, connection: Connection) -> None:
@@ -296,9 +282,9 @@ class Peer:
             message = await connection.receive()
             if self.stop.is_set():
                 return
-            if isinstance(message, Hello):
-                raise ProtocolError("a second hello")
-            self._handle(Inbound(who, message))
+            if isinstance(message, messages.Hello):
+                raise messages.ProtocolError("a second hello")
+            self._handle(messages.Inbound(who, message))
             self._disconnect_if_misbehaving(who)
             await asyncio.sleep(0)  # a friend that sends without a pause must not delay others
 
@@ -315,13 +301,13 @@ class Peer:
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: messages.Event) -> None:
         """Execute the actions that follow from an event, and set the next timer."""
         self._changed = True
         for action in self._member.handle(event, self._now()):
-            if isinstance(action, SubmitToEngine):
+            if isinstance(action, messages.SubmitToEngine):
                 self._start(self._submit(action))
-            elif isinstance(action, Send):
+            elif isinstance(action, messages.Send):
                 if connection := self._connections.get(action.friend):
                     connection.send(messages.encode(action.message))
             else:
@@ -343,20 +329,20 @@ class Peer:
         self._timer = None
         if self.stop.is_set():
             return
-        self._handle(TimerFired())
+        self._handle(messages.TimerFired())
         for who in list(self._connections):
             self._disconnect_if_misbehaving(who)
 
-    async def _submit(self, action: SubmitToEngine) -> None:
+    async def _submit(self, action: messages.SubmitToEngine) -> None:
         if self.stop.is_set():
             return
-        result: EngineResult = None
+        result: messages.EngineResult = None
         try:
             with contextlib.suppress(EngineUnavailable):
                 result = await self._engine.search(action.text)
         finally:
             if not self.stop.is_set():
-                self._handle(EngineReply(action.job, result))
+                self._handle(messages.EngineReply(action.job, result))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -152,12 +152,10 @@ class TrackMeNot(CoverMethod):
         time = machine_times(self.settings.timing, many, real, self.history.span, stream)
         client = PhraseStock(self.corpus, stream)
         drawn = [client.draw() for _ in range(many)]
-        source = [self._number.setdefault(self._spelled(query), len(self._number)) for query, _ in drawn]
+        queries = (query.lower() if self._lower else query for query, _ in drawn)
+        source = [self._number.setdefault(query, len(self._number)) for query in queries]
         click = [self._draw_click(results, stream) for _, results in drawn]
         return DummySearches(np.arange(many), time, np.array(source, np.int64), np.array(click, np.int64))
-
-    def _spelled(self, query: str) -> str:
-        return query.lower() if self._lower else query
 
     def _draw_click(self, results: list[int], stream: KeyedStream) -> int:
         """Draw one of the results uniformly, or no click."""
