@@ -42,6 +42,11 @@ class Cohort(LabelMethod):
     of author, text, time and all other labels. So labels add nothing to what text, time and volume
     already say: an attacker with equal prior over the members is right with probability 1/k, one with
     other priors keeps exactly those.
+
+    Limits: text: a query that names its author, or words that only one member uses; sessions: records close
+    in time and topic are recognised as one person's; volumes known from elsewhere: the heaviest member
+    wrote more than 1/k of a cohort's records; join dates: a cohort's members came at about the same time;
+    sybil accounts that fill a cohort, and members who left.
     """
 
     name = "cohort"

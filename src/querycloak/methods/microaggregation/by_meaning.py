@@ -63,6 +63,10 @@ class MicroaggSemantic(MicroaggMeanings):
 
     Guarantee: each released history, with all of its columns, is that of at least `k` people.
 
+    Limits: what a query itself says: its text may name who asked it (see `asked_by`); what all k people of
+    a group have in common, and that a person is in the log; k accounts that one attacker opened to be in
+    one group with somebody; several releases of overlapping logs.
+
     Reference: A. Erola, "Contributions to privacy in web search engines", section 5.5.
     """
 
@@ -208,6 +212,10 @@ class MicroaggTopic(MicroaggMeanings):
     group has a share of each user's queries, the user's most frequent queries first.
 
     Guarantee: each released history, with all of its columns, is that of at least `k` people.
+
+    Limits: what a query itself says: its text may name who asked it; what all k people of a group have in
+    common, and that a person is in the log; k accounts that one attacker opened to be in one group with
+    somebody; several releases of overlapping logs.
 
     Reference: A. Erola, "Contributions to privacy in web search engines", section 5.4.
     """

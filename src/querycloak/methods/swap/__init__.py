@@ -46,6 +46,11 @@ class Swap(LabelMethod):
     release; in each category every user id leaves as often as its user asked there, leftovers aside.
     The bound of 1/k that the paper claims is not promised: `link-repeat` breaks it.
 
+    Limits: strings that one person repeats: each repetition is fresh evidence about the same author;
+    counts: how often each user asked in each category is published exactly; sessions, when times are kept:
+    they link records across categories; a query whose own text names its author; k accounts of one attacker
+    in one category.
+
     Reference: "A Real-Time Query Log Protection Method for Web Search Engines", Algorithm 1.
     """
 
