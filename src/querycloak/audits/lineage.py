@@ -22,10 +22,7 @@ def shown_after_erasure(evidence: Evidence) -> str:
     erased = evidence.erased.select("user", "erased_after")
     rows = evidence.traced.select("released_row", "user", "original_user", "released_after")
     beside = pl.concat(
-        [
-            rows.join(erased, on="user"),
-            rows.join(erased, left_on="original_user", right_on="user"),
-        ],
+        [rows.join(erased, on="user"), rows.join(erased, left_on="original_user", right_on="user")],
         how="diagonal",
     )
     late = beside.filter(pl.col("released_after") > pl.col("erased_after"))

@@ -25,6 +25,10 @@ class FrequentOnly(Protector):
 
     Guarantee: every released query was asked by at least `k` people before its first row left.
 
+    Limits: texts that k people share and that still say something about one of them; k accounts that one
+    attacker opened to push a text over the threshold; times and clicked pages, which leave as they are (see
+    `time` of other methods).
+
     Reference: the allow-list by frequency of ORCAS (Craswell et al., 2020) and of Adar (2007).
     """
 

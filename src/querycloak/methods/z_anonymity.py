@@ -31,6 +31,9 @@ class ZAnonymity(LabelMethod):
     Guarantee: each released text, a query or a category, was asked by at least `z` people in the last
     `window` seconds, the record's own user among them.
 
+    Limits: linking all records of one label: labels are the users' own, or steady pseudonyms; a text that z
+    people share within the window and that still names one of them; z accounts of one attacker.
+
     Reference: zero-delay anonymisation of streams (Jha et al., z-anonymity, 2020).
     """
 

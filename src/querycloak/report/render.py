@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from markupsafe import Markup
 
 from querycloak.errors import UsageError
@@ -160,12 +159,62 @@ def page(text: str) -> str:
 
     A line in italics before a table is its caption. A rule in a quotation is room for writing.
     """
-    parser = _parser()
-    tokens = _arranged(parser.parse(text))
-    title = next((one.content for one in tokens if one.type == "inline"), "")
-    body = parser.renderer.render(tokens, parser.options, {})
-    plain = re.sub(r"\\(.)", r"\1", title)
+    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    title = re.search(r"<h1>(.*?)</h1>", body)
+    for pattern, replacement in _PAGE:
+        body = re.sub(pattern, replacement, body, flags=re.DOTALL)
+    sections = iter(range(1, 1 + body.count("<h2>")))
+    body = re.sub("<h2>", lambda _: f'<h2 id="s{next(sections)}">', body)
+    plain = html_escapes.unescape(_plain(title[1])) if title else ""
     return html("page.html.j2", plain, body=Markup(body))  # noqa: S704 - written by the renderer
+
+
+def _plain(markup: str) -> str:
+    """Return the text of some HTML, still escaped."""
+    return re.sub("<[^>]*>", "", markup)
+
+
+def _table_open(found: re.Match[str]) -> str:
+    caption = found[1] and _plain(found[1])
+    shown = f"<caption>{caption}</caption>" if caption else ""
+    role = f'role="region" tabindex="0" aria-label="{caption or "table"}"'
+    return f'<div class="wide" {role}><table>{shown}'
+
+
+def _bar(found: re.Match[str]) -> str:
+    width = f"width:{100 * len(found[1]) / _BAR_LENGTH:g}%"
+    return f'><span class="bar" aria-hidden="true"><span style="{width}"></span></span></td>'
+
+
+def _strong(found: re.Match[str]) -> str:
+    kind = _VERDICTS.get(found[1])
+    return f'<strong class="mark {kind}">{found[1]}</strong>' if kind else found[0]
+
+
+def _quotation(found: re.Match[str]) -> str:
+    """Return a note, which looks like the word in bold with which it begins, or a blank to be filled in."""
+    first = re.search("<p>(.*?)</p>", found[1], re.DOTALL)
+    begins = re.search("<strong>(.*?)</strong>", first[1]) if first else None
+    if first and "<hr />" in found[1]:
+        role = f'role="textbox" aria-multiline="true" aria-label="{_plain(first[1])}"'
+        room = f'<div class="room" contenteditable="true" {role}></div>'
+        return f'<div class="blank">{found[1].replace("<hr />", room)}</div>'
+    kind = _VERDICTS.get(begins[1].rstrip(":."), "info") if begins else "info"
+    return f'<div class="note {kind}">{found[1]}</div>'
+
+
+#: Patterns in the HTML of a document, and their replacements on a page. Texts in it are escaped already.
+_PAGE: Final = (
+    (' style="text-align:right"', ' class="number"'),
+    (r"<thead>\n<tr>\n(?:<th[^>]*></th>\n)+</tr>\n</thead>\n", ""),
+    (r"<th( class=\"number\")?>", r'<th\1 scope="col">'),
+    (r"<tr>\n<td( class=\"number\")?>(.*?)</td>", r'<tr>\n<th\1 scope="row">\2</th>'),
+    (f">({_BAR}+)</td>", _bar),
+    (r"(?:<p><em>((?:(?!</?em>|</p>).)*)</em></p>\n)?<table>", _table_open),
+    ("</table>", "</table></div>"),
+    ("<blockquote>(.*?)</blockquote>", _quotation),
+    ("<strong>([^<]*)</strong>", _strong),
+)
 
 
 def terminal(text: str, width: int = 100) -> str:
@@ -177,113 +226,6 @@ def terminal(text: str, width: int = 100) -> str:
     Console(file=out, width=width, color_system=None).print(Rendered(text, hyperlinks=False))
     text = "\n".join(line.rstrip() for line in out.getvalue().splitlines())
     return re.sub(r"\n{3,}", "\n\n", text).strip()
-
-
-@cache
-def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-
-    def table_open(_: Any, tokens: Sequence[Token], place: int, *__: Any) -> str:
-        caption = tokens[place].meta.get("caption", "")
-        said = html_escapes.escape(caption or "table")
-        shown = f"<caption>{html_escapes.escape(caption)}</caption>" if caption else ""
-        return f'<div class="wide" role="region" tabindex="0" aria-label="{said}"><table>{shown}\n'
-
-    def table_close(*_: Any) -> str:
-        return "</table></div>\n"
-
-    def strong_open(_: Any, tokens: Sequence[Token], place: int, *__: Any) -> str:
-        kind = _VERDICTS.get(tokens[place + 1].content)
-        return f'<strong class="mark {kind}">' if kind else "<strong>"
-
-    for rule in (table_open, table_close, strong_open):
-        parser.add_render_rule(rule.__name__, rule)
-    return parser
-
-
-def _arranged(tokens: Sequence[Token]) -> list[Token]:
-    """Return the tokens of a page, with captions and row heads of tables, and classes of notes and blanks."""
-    made: list[Token] = []
-    column, headings, blank = 0, 0, ""
-    place = 0
-    while place < len(tokens):
-        token = tokens[place]
-        kinds = [one.type for one in tokens[place : place + 4]]
-        if kinds == ["paragraph_open", "inline", "paragraph_close", "table_open"] and _is_caption(
-            tokens[place + 1]
-        ):
-            tokens[place + 3].meta["caption"] = _plain(tokens[place + 1])
-            place += 3
-            continue
-        if token.type == "thead_open" and not any(
-            one.content for one in _until(tokens, place, "thead_close")
-        ):
-            place += len(_until(tokens, place, "thead_close"))
-            continue
-        if token.type == "heading_open" and token.tag == "h2":
-            headings += 1
-            token.attrSet("id", f"s{headings}")
-        elif token.type == "tr_open":
-            column = 0
-        elif token.type in ("th_open", "td_open"):
-            if token.attrs.pop("style", None) == "text-align:right":
-                token.attrSet("class", "number")
-            if token.type == "th_open" or column == 0:
-                token.attrSet("scope", "col" if token.type == "th_open" else "row")
-                token.tag = "th"
-            column += 1
-        elif token.type == "td_close" and column == 1:
-            token.tag = "th"
-        elif token.type == "inline" and token.content and not token.content.strip(_BAR):
-            token.children = [_bar(len(token.content))]
-        elif token.type == "blockquote_open":
-            inside = _until(tokens, place, "blockquote_close")
-            blank = _plain(inside[2]) if any(one.type == "hr" for one in inside) else ""
-            token.tag = tokens[place + len(inside) - 1].tag = "div"
-            token.attrSet("class", "blank" if blank else f"note {_kind(inside[2])}")
-        elif token.type == "hr" and blank:
-            token = _room(blank)
-        made.append(token)
-        place += 1
-    return made
-
-
-def _until(tokens: Sequence[Token], place: int, end: str) -> Sequence[Token]:
-    last = next(at for at in range(place, len(tokens)) if tokens[at].type == end)
-    return tokens[place : last + 1]
-
-
-def _is_caption(inline: Token) -> bool:
-    kinds = [one.type for one in inline.children or ()]
-    return kinds[:1] == ["em_open"] and kinds[-1:] == ["em_close"] and kinds.count("em_open") == 1
-
-
-def _plain(inline: Token) -> str:
-    return "".join(one.content for one in inline.children or ())
-
-
-def _kind(inline: Token) -> str:
-    """Return the look of a note: that of the word in bold with which it begins."""
-    parts = inline.children or []
-    bold_first = next(
-        (parts[at + 1].content for at, one in enumerate(parts) if one.type == "strong_open"), ""
-    )
-    return _VERDICTS.get(bold_first.rstrip(":."), "info")
-
-
-def _bar(length: int) -> Token:
-    width = f"width:{100 * length / _BAR_LENGTH:g}%"
-    return _raw(f'<span class="bar" aria-hidden="true"><span style="{width}"></span></span>')
-
-
-def _room(prompt: str) -> Token:
-    said = html_escapes.escape(prompt)
-    role = f'role="textbox" aria-multiline="true" aria-label="{said}"'
-    return _raw(f'<div class="room" contenteditable="true" {role}></div>')
-
-
-def _raw(content: str) -> Token:
-    return Token("html_inline", "", 0, content=content)
 
 
 # Files

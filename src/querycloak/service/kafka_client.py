@@ -6,7 +6,6 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -24,6 +23,7 @@ from querycloak.errors import (
     UsageError,
 )
 from querycloak.keys import others_can_read
+from querycloak.service.task import Task
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
@@ -218,16 +218,10 @@ def call(work: Callable[[], T], seconds: float) -> T:
     `send_offsets_to_transaction` ignores its own time limit if the group's coordinator goes away meanwhile
     (librdkafka's issues 5456 and 5511). Such a call keeps its thread, and the producer that it was made on.
     """
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="querycloak-kafka-call", daemon=True).start()
-    return done.result(seconds)
+    task = Task(work)
+    threading.Thread(target=task.run, name="querycloak-kafka-call", daemon=True).start()
+    found: T = task.result.result(seconds)
+    return found
 
 
 def is_fenced(error: KafkaError) -> bool:
@@ -258,15 +252,7 @@ def translate(error: KafkaError) -> QueryCloakError:
             "a released line is larger than the sink takes",
             hint="raise `max.message.bytes` of the topic, and `kafka.message.max.bytes` of the address",
         )
-    refused = {
-        codes._AUTHENTICATION,
-        codes.CLUSTER_AUTHORIZATION_FAILED,
-        codes.GROUP_AUTHORIZATION_FAILED,
-        codes.SASL_AUTHENTICATION_FAILED,
-        codes.TOPIC_AUTHORIZATION_FAILED,
-        codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    }
-    if error.code() in refused:
+    if "AUTHENTICATION" in error.name() or "AUTHORIZATION" in error.name():
         return KafkaRefuses(f"Kafka refuses ({error.name()})")
     return Unavailable(f"Kafka does not answer ({error.name()})", hint="it is tried again")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from itertools import islice
@@ -356,8 +356,15 @@ class Service:
         else:
             self._in_background(partial(self.released.forget, time.time()))
 
-    def _in_background(self, work: Any) -> None:
-        self.worker.run_on_worker(work).add_done_callback(_log_failure)
+    def _in_background(self, work: Callable[[], Any]) -> None:
+        """Run work in the worker's thread; log a failure, since it is tried again when it is next due."""
+
+        def log_failure(done: Future[Any]) -> None:
+            error = None if done.cancelled() else done.exception()
+            if error is not None:
+                _log.warning("periodic work failed", extra={"fault": type(error).__name__})
+
+        self.worker.run_on_worker(work).add_done_callback(log_failure)
 
     def _checkpoint(self) -> Future[None]:
         """Sync keys and sinks, write a snapshot, truncate the write-ahead log. Runs in the worker's thread.
@@ -371,10 +378,3 @@ class Service:
         self._saved, self._saved_at = position, time.time()
         self.released.forget(time.time())
         return self._committer.call(lambda: self.wal.truncate(position))
-
-
-def _log_failure(done: Future[Any]) -> None:
-    """Log a failure of background work; it is tried again when it is next due."""
-    error = None if done.cancelled() else done.exception()
-    if error is not None:
-        _log.warning("periodic work failed", extra={"fault": type(error).__name__})

@@ -247,7 +247,8 @@ def bad_settings_are_refused(harness: Harness, at: Sequence[int]) -> None:
 @check
 def the_docstring_is_complete(harness: Harness, at: Sequence[int]) -> None:
     """A reader finds what is promised and what is not."""
-    assert "Guarantee:" in (harness.method.__doc__ or ""), "the docstring has no Guarantee"
+    for part in ("Guarantee:", "Limits:"):
+        assert part in (harness.method.__doc__ or ""), f"the docstring has no {part[:-1]}"
     assert harness.method.promise(harness.settings).does_not_protect_against, "the promise names no limit"
 
 

@@ -93,6 +93,10 @@ class Classification:
     def __len__(self) -> int:
         return int(self.category.size)
 
+    def take(self, rows: npt.NDArray[np.integer]) -> Classification:
+        """Return some of the answers."""
+        return Classification(self.category[rows], self.confidence[rows], self.evidence[rows])
+
 
 def calibrate(chance: FloatArray, evidence: npt.NDArray[np.int8]) -> FloatArray:
     """Return the confidence: the share of right answers at this probability of the model."""

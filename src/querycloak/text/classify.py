@@ -13,7 +13,6 @@ import polars as pl
 from querycloak.errors import DataError, ParameterError
 from querycloak.registry import Registry
 from querycloak.text.classifier import WEAK_EVIDENCE, Classification, LexicalClassifier
-from querycloak.text.lexicon import UNKNOWN
 from querycloak.text.taxonomy import Taxonomy
 
 
@@ -44,8 +43,6 @@ CLASSIFIERS: Final = Registry(
 
 DEEPEST: Final = 13  # levels of a path in a log
 PIECE: Final = 100_000  # distinct queries that are classified between two reports of progress
-_ANSWER: Final = ("_node", "_confidence", "_evidence")
-_SECOND: Final = {name: f"{name}_second" for name in _ANSWER}
 _making = Lock()
 
 #: Called with the number of distinct queries that are classified, and of all.
@@ -100,53 +97,35 @@ def classify_log(
     if taxonomy is not None and chosen.taxonomy is not taxonomy:
         raise ParameterError("the classifier has another taxonomy than the one that is given")
     bare = frame.drop("category", "confidence", strict=False)
-    asked = (
-        bare.select(pl.col("query").cast(pl.String).alias("_query")).drop_nulls().unique(maintain_order=True)
+    found = _by_distinct(bare["query"], chosen.classify, progress)
+    if "url" in bare.columns and chosen.reads_urls:
+        asked = bare.select(pl.col("query", "url").is_not_null()).select(pl.all_horizontal("query", "url"))
+        weak = np.flatnonzero(np.isin(found.evidence, WEAK_EVIDENCE) & asked.to_series().to_numpy())
+        second = _by_distinct(bare["url"].gather(weak), chosen.classify_urls)
+        better = second.evidence > 0  # the clicked URL has a known phrase
+        found.category[weak[better]] = second.category[better]
+        found.confidence[weak[better]] = second.confidence[better]
+    distinct, where = np.unique(found.category, return_inverse=True)
+    tree = chosen.taxonomy
+    paths = [tree.path(int(tree.at_level(node, DEEPEST))) if node >= 0 else None for node in distinct]
+    return bare.with_columns(
+        category=pl.Series(paths, dtype=pl.String).gather(where),
+        confidence=pl.Series(found.confidence, dtype=pl.Float64),
     )
-    by_query = _answers(asked, chosen.classify, progress)
-    found = bare.with_columns(
-        pl.col(name).cast(pl.String).alias(f"_{name}") for name in ("query", "url") if name in bare.columns
-    ).join(by_query, on="_query", how="left", maintain_order="left")
-    if "_url" in found.columns and chosen.reads_urls:
-        found = _by_url(found, chosen)
-    return _with_paths(found, chosen.taxonomy).drop("_query", "_url", *_ANSWER, strict=False)
 
 
-def _answers(
-    asked: pl.DataFrame, classify: Callable[[pl.Series], Classification], progress: Progress | None = None
-) -> pl.DataFrame:
-    """Return a column of distinct texts with the answers beside it."""
-    pieces = []
+def _by_distinct(
+    column: pl.Series, classify: Callable[[pl.Series], Classification], progress: Progress | None = None
+) -> Classification:
+    """Return the answer for each text, where each distinct one is classified once; null has none."""
+    texts = column.cast(pl.String).to_frame("text")
+    asked = texts.drop_nulls().unique(maintain_order=True)
+    pieces, done = [Classification.empty(1)], 0  # the first is for null
     for piece in asked.iter_slices(PIECE):
-        pieces.append(_beside(piece, classify(piece.to_series())))
+        pieces.append(classify(piece.to_series()))
+        done += piece.height
         if progress:
-            progress(sum(each.height for each in pieces), asked.height)
-    return pl.concat(pieces) if pieces else _beside(asked, Classification.empty(0))
-
-
-def _beside(asked: pl.DataFrame, answer: Classification) -> pl.DataFrame:
-    return asked.with_columns(
-        _node=pl.Series(answer.category, dtype=pl.Int64),
-        _confidence=pl.Series(answer.confidence, dtype=pl.Float64),
-        _evidence=pl.Series(answer.evidence, dtype=pl.Int8),
-    )
-
-
-def _by_url(found: pl.DataFrame, chosen: Classifier) -> pl.DataFrame:
-    """Replace answers without a known phrase by those of the clicked URL, where it has one."""
-    weak = pl.col("_evidence").is_in([int(kind) for kind in WEAK_EVIDENCE]) & pl.col("_url").is_not_null()
-    urls = found.filter(weak).select("_url").unique(maintain_order=True)
-    second = _answers(urls, chosen.classify_urls).rename(_SECOND)
-    joined = found.join(second, on="_url", how="left", maintain_order="left")
-    better = weak & (pl.col(_SECOND["_evidence"]) > 0)
-    columns = [pl.when(better).then(new).otherwise(old).alias(old) for old, new in _SECOND.items()]
-    return joined.with_columns(columns).drop(_SECOND.values())
-
-
-def _with_paths(found: pl.DataFrame, tree: Taxonomy) -> pl.DataFrame:
-    """Return nodes as paths of at most DEEPEST levels."""
-    nodes = found["_node"].fill_null(UNKNOWN).to_numpy()
-    distinct, where = np.unique(nodes, return_inverse=True)
-    cut = [int(tree.at_level(node, DEEPEST)) if node >= 0 else UNKNOWN for node in distinct]
-    paths = pl.Series([tree.path(node) if node >= 0 else None for node in cut], dtype=pl.String)
-    return found.with_columns(category=paths.gather(where), confidence=pl.col("_confidence").fill_null(0.0))
+            progress(done, asked.height)
+    numbers = asked.with_row_index("number", offset=1)
+    joined = texts.join(numbers, on="text", how="left", maintain_order="left")
+    return Classification.concat(pieces).take(joined["number"].fill_null(0).to_numpy())

@@ -149,7 +149,7 @@ def test_a_known_column_behind_the_sample_is_found(monkeypatch):
 
 def test_objects_that_span_lines_or_share_one_are_bad_rows_of_their_own():
     """Three objects on three lines, but not one on each: msgspec alone would count three good rows."""
-    one = b'{"user":"a","query":"q"}'
+    one = b'{"user":"a","query":"q","x":{}}'
     for lines in (
         [b'{"user":"a","query":"q","x":', b'{"b":1}}', one + one],
         [b'{"user":"a","query":"q","x":{}', b"}", one + b" " + one],

@@ -42,6 +42,11 @@ class Cohort(LabelMethod):
     of author, text, time and all other labels. So labels add nothing to what text, time and volume
     already say: an attacker with equal prior over the members is right with probability 1/k, one with
     other priors keeps exactly those.
+
+    Limits: text: a query that names its author, or words that only one member uses; sessions: records close
+    in time and topic are recognised as one person's; volumes known from elsewhere: the heaviest member
+    wrote more than 1/k of a cohort's records; join dates: a cohort's members came at about the same time;
+    sybil accounts that fill a cohort, and members who left.
     """
 
     name = "cohort"
@@ -90,7 +95,7 @@ class Cohort(LabelMethod):
         self._shard_key = derive(key, "shard")
         self._held = SlotBuffer(texts)
         kind = SimilarityAssignment if settings.assign == "similar" else ArrivalAssignment
-        self.assignment: Assignment = kind(settings.k, settings.shards, self._shard_of, settings)
+        self.assignment: Assignment = kind(settings, self._shard_of)
         self.source_state = CohortState(self.assignment, texts.user)
         self._head = np.empty(0, np.int64)
         self._following = np.empty(0, np.int64)
@@ -128,12 +133,9 @@ class Cohort(LabelMethod):
     def promise(cls, settings: Settings) -> Guarantee:
         """Return the guarantee of `cohort` with these settings."""
         k = settings.k
-        words = (
-            f"given the cohort of at least {k} users, a record's label is uniform over it and independent "
-            "of author, text, time and all other labels"
-        )
         return Guarantee(
-            statement=words,
+            statement=f"given the cohort of at least {k} users, a record's label is uniform over it and "
+            "independent of author, text, time and all other labels",
             does_not_protect_against=(
                 "text: a query that names its author, or words that only one member uses",
                 "sessions: records close in time and topic are recognised as one person's",
@@ -162,7 +164,8 @@ class Cohort(LabelMethod):
         self._make_room(slots)
         out = np.empty((len(self._held), 2), np.int64)
         chains = self._head, self._following
-        n = kernel.release(people, slots, completed, *self.assignment.arrays, self._last_full, *chains, out)
+        arrays = self.assignment.cohort_of, self.assignment.full, *self.assignment.slot_arrays
+        n = kernel.release(people, slots, completed, *arrays, self._last_full, *chains, out)
         freed = self._held.pop(out[:n, 0])
         return self._labelled(freed.replace(seq=np.maximum(freed.seq, batch.seq[out[:n, 1]])))
 
@@ -183,10 +186,7 @@ class Cohort(LabelMethod):
         """Draw each record's label from the cohort of its author."""
         cohort = self.assignment.cohort_of[freed.user]
         drawn = np.empty(len(freed), np.int64)
-        assigned = self.assignment
-        kernel.draw_labels(
-            *self._words, freed.row, cohort, assigned.size, assigned.members, assigned.start, drawn
-        )
+        kernel.draw_labels(*self._words, freed.row, cohort, *self.assignment.slot_arrays, drawn)
         return apply_time_policy(self.settings.time, self._labels.apply(freed.replace(user=drawn)))
 
     def erase(self, users: IntArray, rows: IntArray) -> None:
@@ -194,21 +194,22 @@ class Cohort(LabelMethod):
         slots = self._waiting_slots()
         stays = self.drop_erased(self._held.peek(slots), users, rows)
         self._held.pop(slots[~stays])
-        self._chain(slots[stays])
+        kernel.chain(self._held.peek(slots[stays]).user, slots[stays], self._head, self._following)
         broken = self.assignment.erase(users)
         self._last_full[np.isin(self._last_full, broken)] = kernel.UNASSIGNED
         self._records[users[users < self._records.size]] = 0
-
-    def _chain(self, slots: IntArray) -> None:
-        kernel.chain(self._held.peek(slots).user, slots, self._head, self._following)
 
     def close(self) -> Batch:
         """Assign whom one still can; suppress the rest, or append them to full cohorts."""
         last = self.assignment.assign_remaining()
         if self.settings.leftover == "join":
             last = self._joined(last)
-        freed = self._freed_last(last)
-        self._drop_the_rest()
+        out = np.empty((len(self._held), 2), np.int64)
+        chains = self._head, self._following
+        n = kernel.release_rest(last, self.assignment.full, *self.assignment.slot_arrays, *chains, out)
+        freed = self._labelled(self._held.pop(out[:n, 0]))
+        self.drop(self._held.pop(self._waiting_slots()).row, "the cohort did not fill up")
+        self._head[:] = kernel.UNASSIGNED
         return freed
 
     def _joined(self, last: IntArray) -> IntArray:
@@ -235,26 +236,6 @@ class Cohort(LabelMethod):
         found = waiting[~was_full & ~np.isin(cohort, full)]
         prints = self.texts.user.fingerprints(found, self._shard_key)
         return np.asarray(found[np.argsort(prints, kind="stable")])
-
-    def _freed_last(self, cohorts: IntArray) -> Batch:
-        out = np.empty((len(self._held), 2), np.int64)
-        assigned = self.assignment
-        n = kernel.release_rest(
-            cohorts,
-            assigned.full,
-            assigned.size,
-            assigned.members,
-            assigned.start,
-            self._head,
-            self._following,
-            out,
-        )
-        return self._labelled(self._held.pop(out[:n, 0]))
-
-    def _drop_the_rest(self) -> None:
-        slots = self._waiting_slots()
-        self.drop(self._held.pop(slots).row, "the cohort did not fill up")
-        self._head[:] = kernel.UNASSIGNED
 
     def _waiting_slots(self) -> IntArray:
         """Return the slots of all that waits, by record."""
@@ -332,5 +313,5 @@ class Cohort(LabelMethod):
         self.assignment.full[self._last_full[self._last_full >= 0]] = 0
         self._head = np.empty(0, np.int64)
         self._make_room(slots)
-        self._chain(slots)
+        kernel.chain(state["held_user"], slots, self._head, self._following)
         self._restore_dropped(state)

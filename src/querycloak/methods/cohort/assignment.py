@@ -33,11 +33,8 @@ def topic_number(name: str | None) -> int:
     if name in _NAMES:
         return 1 + _NAMES.index(name)
     spare = TOPICS - 1 - len(_NAMES)
-    return (
-        1
-        + len(_NAMES)
-        + int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big") % spare
-    )
+    number = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")
+    return 1 + len(_NAMES) + number % spare
 
 
 class FreeSlots:
@@ -46,9 +43,6 @@ class FreeSlots:
     def __init__(self, shards: int) -> None:
         self._shards = shards
         self.replace(np.empty((0, 2), np.int64))
-
-    def __len__(self) -> int:
-        return int((self._end - self._next).sum())
 
     @property
     def arrays(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -80,13 +74,13 @@ class FreeSlots:
 class Assignment(ABC):
     """The cohort of each user, and the members of each cohort in the order of their slots."""
 
-    def __init__(self, k: int, shards: int, shard_of: Callable[[IntArray], IntArray]) -> None:
-        self.k, self.shards, self._shard = k, shards, shard_of
+    def __init__(self, settings: Any, shard_of: Callable[[IntArray], IntArray]) -> None:
+        self.k, self.shards, self._shard = settings.k, settings.shards, shard_of
         self.cohort_of = np.empty(0, np.int64)
         self.shard_of = np.empty(0, np.int64)
         self.people = 0
-        self._in_shard = np.zeros(shards, np.int64)  # users that were met, by shard
-        self.formed = np.zeros(shards, np.int64)
+        self._in_shard = np.zeros(self.shards, np.int64)  # users that were met, by shard
+        self.formed = np.zeros(self.shards, np.int64)
         self.size = np.empty(0, np.int64)
         self.full = np.empty(0, np.int64)
         self.start = np.empty(0, np.int64)
@@ -95,7 +89,7 @@ class Assignment(ABC):
         #: By cohort: slots whose users were erased, and how often it was complete again.
         self.missing = np.empty(0, np.int64)
         self.generation = np.empty(0, np.int64)
-        self._free_slots = FreeSlots(shards)
+        self._free_slots = FreeSlots(self.shards)
 
     @property
     def free_slots(self) -> tuple[Any, ...]:
@@ -103,9 +97,9 @@ class Assignment(ABC):
         return *self._free_slots.arrays, self.missing, self.generation
 
     @property
-    def arrays(self) -> tuple[Any, Any, Any, Any, Any, Any]:
-        """Return the arrays that `kernel.release` takes."""
-        return self.cohort_of, self.k, self.full, self.size, self.members, self.start
+    def slot_arrays(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the arrays of slots that kernels take."""
+        return self.size, self.members, self.start
 
     def _reserve(self, people: IntArray) -> None:
         """Make room for users up to the highest number, and for the cohorts that they may fill."""
@@ -175,11 +169,8 @@ class Assignment(ABC):
             if cohort is not None and self._fits(person, cohort):
                 if self.cohort_of[person] >= 0:
                     self._leave_open_cohort(person)
-                whole.append(
-                    kernel.fill_free_slot(
-                        person, shard, self.cohort_of, self.members, self.start, self.free_slots
-                    )
-                )
+                arrays = self.cohort_of, self.members, self.start, self.free_slots
+                whole.append(kernel.fill_free_slot(person, shard, *arrays))
         return np.array([cohort for cohort in whole if cohort >= 0], np.int64)
 
     def _fits(self, person: int, cohort: int) -> bool:
@@ -307,9 +298,6 @@ def _by_cohort(tables: list[pl.DataFrame]) -> pl.DataFrame:
 class ArrivalAssignment(Assignment):
     """Assigns users in the order in which they arrive."""
 
-    def __init__(self, k: int, shards: int, shard_of: Callable[[IntArray], IntArray], settings: Any) -> None:
-        super().__init__(k, shards, shard_of)
-
     def assign(self, people: IntArray, topic: IntArray) -> IntArray:
         """Assign every new user to the next slot of the shard."""
         self._reserve(people)
@@ -323,8 +311,13 @@ class ArrivalAssignment(Assignment):
 class SimilarityAssignment(Assignment):
     """Assigns users to cohorts of similar users, once a few searches show their topics."""
 
-    def __init__(self, k: int, shards: int, shard_of: Callable[[IntArray], IntArray], settings: Any) -> None:
-        super().__init__(k, shards, shard_of)
+    #: Arrays by user, and others, as a snapshot names them after `likeness`.
+    _by_user = ("_profile", "_count", "_born", "_pooled", "_rate")
+    _others = ("_clock", "_pool", "_entered", "_waiting")
+
+    def __init__(self, settings: Any, shard_of: Callable[[IntArray], IntArray]) -> None:
+        super().__init__(settings, shard_of)
+        k, shards = settings.k, settings.shards
         self._first, self._patience = settings.first, settings.patience
         self._profile = np.empty((0, TOPICS), np.int32)
         self._count = np.empty(0, np.int64)
@@ -338,7 +331,7 @@ class SimilarityAssignment(Assignment):
 
     def _reserve(self, people: IntArray) -> None:
         super()._reserve(people)
-        for name in ("_profile", "_count", "_born", "_pooled", "_rate"):
+        for name in self._by_user:
             setattr(self, name, grown(getattr(self, name), self.people))
 
     def assign(self, people: IntArray, topic: IntArray) -> IntArray:
@@ -366,7 +359,7 @@ class SimilarityAssignment(Assignment):
                 line[: stays.size] = line[stays]
                 line[stays.size :] = 0
             self._waiting[shard] = stays.size
-        for name in ("_profile", "_count", "_born", "_pooled", "_rate"):
+        for name in self._by_user:
             getattr(self, name)[people] = 0
         return broken
 
@@ -394,20 +387,14 @@ class SimilarityAssignment(Assignment):
 
     def snapshot(self) -> State:
         """Return the assignments and the profiles of users who wait."""
-        n = self.people
-        own = {
-            f"likeness{name}": getattr(self, name)[:n]
-            for name in ("_profile", "_count", "_born", "_pooled", "_rate")
-        }
-        every = {
-            f"likeness{name}": getattr(self, name) for name in ("_clock", "_pool", "_entered", "_waiting")
-        }
-        return super().snapshot() | {name: array.copy() for name, array in (own | every).items()}
+        own = {f"likeness{name}": getattr(self, name)[: self.people].copy() for name in self._by_user}
+        others = {f"likeness{name}": getattr(self, name).copy() for name in self._others}
+        return super().snapshot() | own | others
 
     def restore(self, state: State) -> None:
         """Continue from a snapshot."""
         super().restore(state)
-        for name in ("_profile", "_count", "_born", "_pooled", "_rate"):
+        for name in self._by_user:
             getattr(self, name)[: self.people] = state[f"likeness{name}"]
-        for name in ("_clock", "_pool", "_entered", "_waiting"):
+        for name in self._others:
             setattr(self, name, state[f"likeness{name}"].copy())

@@ -246,7 +246,7 @@ def _free_cohort(c, now, n, size, members, start, head, following, out):  # type
 
 @njit(cache=True, nogil=True)
 def release(  # type: ignore[no-untyped-def]
-    user, slot, completed, cohort_of, k, full, size, members, start, newest, head, following, out
+    user, slot, completed, cohort_of, full, size, members, start, newest, head, following, out
 ):  # fmt: skip
     """Release records of full cohorts, chain the others to their users; write (slot, arrival).
 

@@ -45,6 +45,9 @@ class DpHistogram(dp_counts.CountsProtector):
     Guarantee: whatever a person searched for, replacing it all by other searches changes the probability of
     any table by at most a factor e^`epsilon`.
 
+    Limits: that somebody is in the log at all, with `by=history`; conclusions from what all people have in
+    common; several accounts of one person, which each have their own share.
+
     Reference: the baseline HBDP of "A Semantic-Preserving Differentially Private Method for Releasing Query
     Logs", section 4, with the sensitivity that replacing a history has: 2 · `max_queries`.
     """

@@ -78,6 +78,9 @@ class ThresholdDp(dp_counts.CountsProtector):
     Guarantee: the table of counts is (ε, δ)-differentially private for one person's whole history more or
     less, with ε = `d`/`b` + `d`/`b_q` and a δ that follows from `d`, `K` and `b`. With `output=log`: none.
 
+    Limits: what a query says that many searches share; one person with several accounts: each account is a
+    history; several tables of the same people: ε and δ add up.
+
     Reference: Korolova, Kenthapadi, Mishra, Ntoulas, *Releasing search queries and clicks privately*, 2009.
     """
 

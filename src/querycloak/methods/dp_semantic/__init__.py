@@ -64,6 +64,10 @@ class DpSemantic(LabelMethod, RecordProtector):
     Guarantee: whatever a person searched for, replacing it all by other searches with as many phrases
     changes the probability of any release by at most a factor e^`epsilon`.
 
+    Limits: how many searches, phrases and clicked rows a person has, and in which hours; that a search was
+    left out because no phrase of it is known; its topic, if `domain=topic`; conclusions from what all
+    people have in common.
+
     Reference: "A Semantic-Preserving Differentially Private Method for Releasing Query Logs", section 3.
     """
 

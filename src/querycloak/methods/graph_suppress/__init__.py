@@ -41,6 +41,10 @@ class GraphSuppress(LabelMethod, RecordProtector):
     Guarantee: no two different released queries led to the same URL: the graph of queries and clicks has
     density zero. Every other step that is on holds for each released query too.
 
+    Limits: whose a search was: a label's searches stay together, with their words, times and clicks; what a
+    query says, and what its clicked page says; linking two queries by anything but a common URL: words,
+    times, labels; several releases of overlapping logs.
+
     Reference: Poblete et al., as A. Erola, "Contributions to privacy in web search engines", tells it in 3.2.
     """
 

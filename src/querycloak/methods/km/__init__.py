@@ -73,6 +73,10 @@ class Km(LabelMethod, WindowProtector):
 
     Guarantee: up to `m` known terms of a history match no history, or those of at least `k` people.
 
+    Limits: somebody who knows more than m terms of a person; somebody who knows that a term is missing, or
+    how often or when a term was used; what all k histories have in common; k accounts that one attacker
+    opened to keep a combination alive.
+
     Reference: "Anonymous Search Histories Featuring Personalized Advertisement", Algorithms 1 and 2.
     """
 

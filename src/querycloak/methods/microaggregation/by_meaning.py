@@ -63,6 +63,10 @@ class MicroaggSemantic(MicroaggMeanings):
 
     Guarantee: each released history, with all of its columns, is that of at least `k` people.
 
+    Limits: what a query itself says: its text may name who asked it (see `asked_by`); what all k people of
+    a group have in common, and that a person is in the log; k accounts that one attacker opened to be in
+    one group with somebody; several releases of overlapping logs.
+
     Reference: A. Erola, "Contributions to privacy in web search engines", section 5.5.
     """
 
@@ -209,6 +213,10 @@ class MicroaggTopic(MicroaggMeanings):
 
     Guarantee: each released history, with all of its columns, is that of at least `k` people.
 
+    Limits: what a query itself says: its text may name who asked it; what all k people of a group have in
+    common, and that a person is in the log; k accounts that one attacker opened to be in one group with
+    somebody; several releases of overlapping logs.
+
     Reference: A. Erola, "Contributions to privacy in web search engines", section 5.4.
     """
 
@@ -230,10 +238,7 @@ class MicroaggTopic(MicroaggMeanings):
     @classmethod
     def examples(cls) -> list[declared.Settings]:
         """Return the settings that the conformance suite tries."""
-        return [
-            cls.Settings(k=2),
-            cls.Settings(k=3, categories=5, levels=2, time="drop", labels="fresh"),
-        ]
+        return [cls.Settings(k=2), cls.Settings(k=3, categories=5, levels=2, time="drop", labels="fresh")]
 
     def _prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
         """Return the records of users with a category; a query without one can still represent its user."""

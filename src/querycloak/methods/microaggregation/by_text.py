@@ -40,6 +40,10 @@ class MicroaggPlain(MicroaggTexts):
 
     Guarantee: each released history, with all of its columns, is that of at least `k` people.
 
+    Limits: what a query itself says: its text may name who asked it; what all k people of a group have in
+    common, and that a person is in the log; k accounts that one attacker opened to be in one group with
+    somebody; several releases of overlapping logs.
+
     Reference: A. Erola, "Contributions to privacy in web search engines", section 5.5.2.2.
     """
 
@@ -78,6 +82,10 @@ class MicroaggSyntactic(MicroaggTexts):
     part of their domain names.
 
     Guarantee: each released history, with all of its columns, is that of at least `k` people.
+
+    Limits: what a query itself says: its text may name who asked it; what all k people of a group have in
+    common, and that a person is in the log; k accounts that one attacker opened to be in one group with
+    somebody; several releases of overlapping logs.
 
     Reference: A. Erola, "Contributions to privacy in web search engines", section 5.3.
     """

@@ -21,7 +21,6 @@ from querycloak.log import IntArray
 
 Draws = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
-_Records = dict[Any, list[int]]
 
 
 def member_quotas(sizes: Sequence[int], ties: Sequence[int]) -> list[int]:
@@ -67,38 +66,28 @@ def ranked_picks(member: IntArray, string: IntArray, draws: Draws, coins: Draws)
     A query with r records is added r · contribution times; the fraction is the probability of one more. If
     the list ends before the quota is reached, other records of the member fill it, by their draws.
     """
-    people, order, chance = _by_member(member, draws), draws.tolist(), coins.tolist()
+    order, chance = draws.tolist(), coins.tolist()
+    people = _grouped(np.argsort(draws, kind="stable").tolist(), member)  # equal draws keep their order
+    quotas = member_quotas([*map(len, people)], [order[own[0]] for own in people]) if people else []
     picked: list[int] = []
-    for records, quota in _with_quotas(people, order):
+    for records, quota in zip(people, quotas, strict=True):
         own: list[int] = []
-        for mine in sorted(_by_string(records, string), key=lambda mine: (-len(mine), order[mine[0]])):
+        for mine in sorted(_grouped(records, string), key=lambda mine: (-len(mine), order[mine[0]])):
             copies, rest = divmod(len(mine) * len(records), member.size)
             copies += (chance[mine[0]] * member.size) >> 64 < rest
             own += mine[: min(copies, quota - len(own))]
         taken = set(own)
-        spare = (record for record in records if record not in taken)
-        picked += own + [record for record, _ in zip(spare, range(quota - len(own)), strict=False)]
+        spare = [record for record in records if record not in taken]
+        picked += own + spare[: quota - len(own)]
     return np.sort(np.array(picked, np.int64))
 
 
-def _by_member(member: IntArray, draws: Draws) -> list[list[int]]:
-    """Return each member's records, least draw first; equal draws keep their order."""
-    people: _Records = defaultdict(list)
-    for record in np.argsort(draws, kind="stable").tolist():
-        people[int(member[record])].append(record)
-    return list(people.values())
-
-
-def _by_string(records: Iterable[int], string: IntArray) -> list[list[int]]:
-    strings: _Records = defaultdict(list)
+def _grouped(records: Iterable[int], key: IntArray) -> list[list[int]]:
+    """Return the records of each key, in their order; keys by their first record."""
+    found: dict[int, list[int]] = defaultdict(list)
     for record in records:
-        strings[int(string[record])].append(record)
-    return list(strings.values())
-
-
-def _with_quotas(people: list[list[int]], order: Sequence[int]) -> Iterable[tuple[list[int], int]]:
-    quotas = member_quotas([*map(len, people)], [order[records[0]] for records in people]) if people else []
-    return zip(people, quotas, strict=True)
+        found[int(key[record])].append(record)
+    return list(found.values())
 
 
 def means(key: IntArray, values: IntArray, known: npt.NDArray[np.bool_], nothing: int) -> IntArray:

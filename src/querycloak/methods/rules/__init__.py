@@ -43,6 +43,10 @@ class Rules(LabelMethod):
     Each rule has its own switch, and every removal its reason, the first rule that fits.
 
     Guarantee: no released query fits a rule that is switched on. No more than that: it is a filter.
+
+    Limits: linking all records of one label, and then recognising the person by them; names, places and
+    numbers written in ways that the lists and patterns do not know; queries that tell without any name:
+    rare diseases, small clubs, one's own street.
     """
 
     name = "rules"

@@ -46,6 +46,11 @@ class ShortSessions(WindowProtector):
     Guarantee: each released query was asked by at least `k` people before it left (`rare=terms`: each of its
     terms was used by at least `k`). No label has more than `most` searches, more than one person or more than
     one day; none is a user id of the log. Times are no finer than `time` says.
+
+    Limits: a text that k people typed and that still names one of them; what the searches of one session
+    say together; linking sessions of one person by repeated queries, or by the hour; how many sessions
+    there are of a kind, and that a query was asked at all; k accounts that one attacker opened to push a
+    text over the threshold; clicked pages, which leave as they are with `clicks=keep`.
     """
 
     name = "short-sessions"

@@ -46,6 +46,11 @@ class Swap(LabelMethod):
     release; in each category every user id leaves as often as its user asked there, leftovers aside.
     The bound of 1/k that the paper claims is not promised: `link-repeat` breaks it.
 
+    Limits: strings that one person repeats: each repetition is fresh evidence about the same author;
+    counts: how often each user asked in each category is published exactly; sessions, when times are kept:
+    they link records across categories; a query whose own text names its author; k accounts of one attacker
+    in one category.
+
     Reference: "A Real-Time Query Log Protection Method for Web Search Engines", Algorithm 1.
     """
 
@@ -121,8 +126,10 @@ class Swap(LabelMethod):
         self._ends = np.zeros(2, np.int64)
         #: Tokens that were dropped to stay balanced after erasures: so often fewer do their users' ids leave.
         self.tokens_dropped = 0
-        texts_key = derive(key, "guarded texts")
-        self._guard = Guard(self._limit, texts.query, texts_key) if settings.guard != "off" else None
+        self._guard: Guard | None = None
+        if settings.guard != "off":
+            limit = 1 / settings.k if settings.guard == "1/k" else float(settings.guard)
+            self._guard = Guard(limit, texts.query, derive(key, "guarded texts"))
 
     @classmethod
     def traits(cls, settings: Settings) -> Traits:
@@ -150,10 +157,6 @@ class Swap(LabelMethod):
             cls.Settings(k=2, level=3, leftover="rollup", time="drop"),
             cls.Settings(k=2, guard=0.5),
         ]
-
-    @property
-    def _limit(self) -> float:
-        return 1 / self.settings.k if self.settings.guard == "1/k" else float(self.settings.guard)
 
     @property
     def _moves(self) -> bool:
@@ -226,23 +229,22 @@ class Swap(LabelMethod):
         """Take records in; hand back what may leave."""
         category, top = self._numbers.of(batch.category)
         same = np.broadcast_to(np.int64(0), len(batch))
-        slots = self._held.add(batch.replace(user=same, seq=same))  # both will be ottheirs when it leaves
+        slots = self._held.add(batch.replace(user=same, seq=same))  # both will be others' when it leaves
         step, chunk = (self._swap, CHUNK) if self._guard is None else (self._swap_guarded, GUARDED_CHUNK)
-        cuts = [slice(i, i + chunk) for i in range(0, len(batch), chunk)]
-        released = [step(category[cut], top[cut], batch[cut], slots[cut]) for cut in cuts]
-        out = np.concatenate([np.empty((0, 4), np.int64), *released])
-        return self._hand_back(out)
+        released = [np.empty((0, 4), np.int64)]
+        for cut in (slice(i, i + chunk) for i in range(0, len(batch), chunk)):
+            out = step(category[cut], top[cut], batch[cut], slots[cut])
+            out[:, 2] = batch.seq[cut][out[:, 2]]  # the arrival after which it leaves
+            released.append(out)
+        return self._hand_back(np.concatenate(released))
 
     def _swap(self, category: IntArray, top: IntArray, batch: Batch, slots: IntArray) -> IntArray:
         self._tokens.reserve(len(batch))
         start = (self.k, *self._words, self.settings.draw == "distinct")
         if self.settings.level == "auto":
             patient = (*start, self.settings.patience)
-            released = self._run(kernel.swap_with_promotion, patient, (category, top, batch.user, slots))
-        else:
-            released = self._run(kernel.swap, start, (category, batch.user, slots))
-        released[:, 2] = batch.seq[released[:, 2]]
-        return released
+            return self._run(kernel.swap_with_promotion, patient, (category, top, batch.user, slots))
+        return self._run(kernel.swap, start, (category, batch.user, slots))
 
     def _swap_guarded(self, category: IntArray, top: IntArray, batch: Batch, slots: IntArray) -> IntArray:
         assert self._guard is not None
@@ -252,9 +254,7 @@ class Swap(LabelMethod):
         self._guard.make_room(kernel.TRIES * len(batch) * crowd)
         start = (self.k, *self._words, self._guard.limit)
         arrivals = (category, batch.user, slots, self._guard.text_of)
-        released = self._run(kernel.guarded, start, arrivals, self._guard.arrays)
-        released[:, 2] = batch.seq[released[:, 2]]
-        return released
+        return self._run(kernel.guarded, start, arrivals, self._guard.arrays)
 
     def _run(
         self,
@@ -285,7 +285,7 @@ class Swap(LabelMethod):
         """Take their records and tokens out of every category, and what one bag then has more than the other.
 
         Records and tokens must be equally many, so that users per category stay conserved. Which of the
-        ottheirs' go, the category's own draws decide.
+        others' go, the category's own draws decide.
         """
         places = self._stretches()
         held, token = self._pool[places], self._pool[places, kernel.TOKEN]
@@ -313,32 +313,26 @@ class Swap(LabelMethod):
         state = (self._tokens.cells, self._pool, self._numbers.table, out)
         distinct = self.settings.draw == "distinct"
         n, surplus, lost = kernel.erase(*self._words, distinct, touched, *state)
+        marked, drawn = self._held.pop(out[:n]).row, self._held.pop(out[n : n + surplus]).row
         theirs = np.isin(out[:n], own)
-        for slots, reason in (
-            (out[:n][theirs], ERASED),
-            (out[:n][~theirs], UNDER_ERASED_LABEL),
-            (out[n : n + surplus], SURPLUS),
-        ):
-            self.drop(self._held.pop(slots).row, reason)
+        self.drop(marked[theirs], ERASED)
+        self.drop(marked[~theirs], UNDER_ERASED_LABEL)
+        self.drop(drawn, SURPLUS)
         self.tokens_dropped += lost
 
     def close(self) -> Batch:
         """Try the parents of what is left, if asked to; drop the rest."""
         out = np.empty((0, 4), np.int64)
         if self.settings.leftover == "rollup":
-            out = self._roll_up()
+            self._tokens.reserve(len(self._held))
+            start = (self.k, *self._words, self.settings.draw == "distinct")
+            out = self._run(kernel.roll_up, start, (self._numbers.deepest_first(),))
+            out[:, 2] = 0
         released = self._hand_back(out)
-        left = self._slots_in_order()
+        left = self._pool[self._stretches(), kernel.RECORD]
         self.drop(self._held.pop(left).row, "too few users in the category")
         self._numbers.table[:, (kernel.HELD, kernel.USERS)] = 0
         self._tokens = CountTable()
-        return released
-
-    def _roll_up(self) -> IntArray:
-        self._tokens.reserve(len(self._held))
-        start = (self.k, *self._words, self.settings.draw == "distinct")
-        released = self._run(kernel.roll_up, start, (self._numbers.deepest_first(),))
-        released[:, 2] = 0
         return released
 
     def _stretches(self) -> IntArray:
@@ -347,10 +341,6 @@ class Swap(LabelMethod):
         starts, sizes = table[:, kernel.START], table[:, kernel.HELD]
         places: IntArray = np.repeat(starts, sizes) + ranks_in_groups(sizes)
         return places
-
-    def _slots_in_order(self) -> IntArray:
-        slots: IntArray = self._pool[self._stretches(), kernel.RECORD].copy()
-        return slots
 
     def snapshot(self) -> State:
         """Return categories, stretches and held records."""

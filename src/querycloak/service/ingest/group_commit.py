@@ -167,29 +167,26 @@ class GroupCommitter:
             key = request.key[:KEY_BYTES]
             if key in first:
                 _answer_like(first[key], request)
-            elif not self._answer_retry(request):
-                new.append(request)
-                if key:
-                    first[key] = request
+                continue
+            try:
+                known = self._keys.find(request.key, self._now()) if key else None
+            except Refused as error:
+                request.answer.set_exception(error)
+                continue
+            if known is not None:
+                request.answer.set_result(known | {"repeated": True})
+                continue
+            new.append(request)
+            if key:
+                first[key] = request
         return new
-
-    def _answer_retry(self, request: PendingRequest) -> bool:
-        """Answer a request whose key is stored; return whether it was."""
-        if not request.key:
-            return False
-        try:
-            known = self._keys.find(request.key, self._now())
-        except Refused as error:
-            request.answer.set_exception(error)
-            return True
-        if known is not None:
-            request.answer.set_result(known | {"repeated": True})
-        return known is not None
 
     def _append(self, group: list[PendingRequest]) -> None:
         """Append a group to the write-ahead log, then pass its entries on and answer its requests."""
         now = self._now()
-        new = self._new_entries(group, now)
+        records = [request for request in group if request.kind == "records"]
+        new = self._records_entry(records, now)
+        new += [self._other_entry(request, now) for request in group if request.kind != "records"]
         if not new:
             return
         payloads = [entries.encode(one.entry) for one in new]
@@ -197,10 +194,19 @@ class GroupCommitter:
             self._commit_running(group[: len(group) // 2])
             self._commit_running(group[len(group) // 2 :])
             return
-        last = self._write(payloads)
+        try:
+            last = self._wal.append(payloads)
+        except (JournalFull, JournalBroken) as error:
+            self.trouble = error.message
+            raise
+        self.trouble = ""
         for number, one in enumerate(new, start=last - len(new) + 1):
             self._keys.add(one.entry.keys)
-            self._apply_to_pseudonyms(one.entry)
+            if one.entry.kind == "epoch":
+                self._epoch += 1
+                self._pseudonyms.start_epoch(self._epoch)
+            if one.entry.kind == "erasure":
+                self._pseudonyms.clear_cache()
             if one.entry.kind in ANSWERED_BY_WORKER:
                 self._enqueue(number, one.entry, one.answers[0][0].answer)
             else:
@@ -212,29 +218,7 @@ class GroupCommitter:
         self._at = max(self._at, self._clock())
         return self._at
 
-    def _write(self, payloads: list[bytes]) -> int:
-        """Append to the write-ahead log; a failure stays in `trouble` until a write succeeds."""
-        try:
-            last = self._wal.append(payloads)
-        except (JournalFull, JournalBroken) as error:
-            self.trouble = error.message
-            raise
-        self.trouble = ""
-        return last
-
-    def _apply_to_pseudonyms(self, entry: Entry) -> None:
-        if entry.kind == "epoch":
-            self._epoch += 1
-            self._pseudonyms.start_epoch(self._epoch)
-        if entry.kind == "erasure":
-            self._pseudonyms.clear_cache()
-
     # Entries
-
-    def _new_entries(self, group: list[PendingRequest], now: int) -> list[_NewEntry]:
-        records = [request for request in group if request.kind == "records"]
-        others = [request for request in group if request.kind != "records"]
-        return [*self._records_entry(records, now), *(self._other_entry(one, now) for one in others)]
 
     def _records_entry(self, group: list[PendingRequest], now: int) -> list[_NewEntry]:
         """Return one entry with the records of all requests; none if there is nothing to store."""
@@ -254,34 +238,20 @@ class GroupCommitter:
         return [_NewEntry(Entry("records", now, frame, keys, {"read": read} if read else {}), answers)]
 
     def _other_entry(self, request: PendingRequest, now: int) -> _NewEntry:
-        if request.kind == "queries" and request.body is not None:
-            return self._queries_entry(request, request.body, now)
-        if request.kind == "events" and request.frame is not None:
-            return self._keyed_entry(
-                request, request.frame, {"accepted": request.frame.height, "skipped": {}}, now
-            )
-        facts = dict(request.facts)
-        if "user" in facts:
+        frame, facts, answer = request.frame, dict(request.facts), dict[str, Any]()
+        if request.body is not None:  # UBI searches, which are held for their clicks
+            typed = to_columns([request.body], now)
+            ids = pl.Series([request.body.join_ids[place] for place in typed.row.tolist()], dtype=pl.String)
+            hashed = typed.frame.with_columns(user=self._hashed(typed.frame["user"]), query_id=ids)
+            frame = hashed.drop("rows_since_head")
+            answer = {"accepted": typed.accepted[0], "skipped": typed.skipped[0]}
+        elif frame is not None:  # clicks
+            answer = {"accepted": frame.height, "skipped": {}}
+        elif "user" in facts:
             user = facts["user"]
             facts |= {"user": self.pseudonym(user), "before": self._pseudonyms.before(user)}
-        return _NewEntry(Entry(request.kind, now, facts=facts), [(request, {})])
-
-    def _queries_entry(self, request: PendingRequest, body: ParsedBody, now: int) -> _NewEntry:
-        """Return an entry of searches that are held for their clicks."""
-        typed = to_columns([body], now)
-        ids = pl.Series([body.join_ids[place] for place in typed.row.tolist()], dtype=pl.String)
-        frame = typed.frame.drop("rows_since_head").with_columns(
-            user=self._hashed(typed.frame["user"]), query_id=ids
-        )
-        return self._keyed_entry(
-            request, frame, {"accepted": typed.accepted[0], "skipped": typed.skipped[0]}, now
-        )
-
-    def _keyed_entry(
-        self, request: PendingRequest, frame: pl.DataFrame, answer: Answer, now: int
-    ) -> _NewEntry:
         keys = self._keys.stored(request.key, answer, now)
-        return _NewEntry(Entry(request.kind, now, frame, keys), [(request, answer)])
+        return _NewEntry(Entry(request.kind, now, frame, keys, facts), [(request, answer)])
 
     def _hashed(self, users: pl.Series) -> pl.Series:
         return pl.Series(self._pseudonyms.of(users), dtype=pl.String)

@@ -98,27 +98,6 @@ class LineDigest:
         return self._hash.hexdigest()
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What a certificate states beside the audit: lines, times in seconds, and the digest."""
-
-    first: int
-    last: int
-    begun: float
-    ended: float
-    sha256: str
-
-    def as_dict(self, number: int) -> dict[str, Any]:
-        """Return the part of the certificate that describes the stream."""
-        return {
-            "number": number,
-            "first": self.first,
-            "last": self.last,
-            "from": round(self.begun, 3),
-            "to": round(self.ended, 3),
-        }
-
-
 class Certificates:
     """The folder of certificates, which are numbered from 1 and never changed.
 
@@ -159,15 +138,15 @@ class Certificates:
         newest = self._lines[-1]
         return Period(newest["number"] + 1, newest["last"] + 1, newest["to"], stages)
 
-    def write(self, period: Period, facts: Facts, *, reproducible: bool) -> Certificate:
-        """Add a period to the ledger, then write its certificate."""
-        entry = self._ledger_entry(period, facts)
+    def write(self, period: Period, lines: LineDigest, now: float, *, reproducible: bool) -> Certificate:
+        """Add a period that ends now to the ledger, then write its certificate."""
+        entry = self._ledger_entry(period, lines.hex())
         ledger = {
             "head": entry["hash"],
             "entry": entry["number"],
             "earlier_releases_of_source": len(self._lines),
         }
-        made = _document(period, facts, ledger, reproducible=reproducible)
+        made = _document(period, lines, now, ledger, reproducible=reproducible)
         write_private(self._path(period.number), certificate.to_bytes(made))
         line = _line(made)
         self._lines.append(line)
@@ -179,9 +158,9 @@ class Certificates:
             _log.critical("a promise is broken", extra={"position": period.number, "count": broken})
         return made
 
-    def _ledger_entry(self, period: Period, facts: Facts) -> dict[str, Any]:
+    def _ledger_entry(self, period: Period, sha256: str) -> dict[str, Any]:
         """Return the period's ledger entry; a crash can come between the ledger and the certificate."""
-        known = {"source": SOURCE, "release": _name(period.number), "sha256": facts.sha256}
+        known = {"source": SOURCE, "release": _name(period.number), "sha256": sha256}
         for earlier in reversed(self._ledger.of_source(SOURCE)):
             if known.items() <= earlier.items():
                 return earlier
@@ -207,7 +186,9 @@ def _name(number: int) -> str:
     return f"stream-{number:06d}"
 
 
-def _document(period: Period, facts: Facts, ledger: dict[str, Any], *, reproducible: bool) -> Certificate:
+def _document(
+    period: Period, lines: LineDigest, now: float, ledger: dict[str, Any], *, reproducible: bool
+) -> Certificate:
     """Return the certificate of a period, in the same form as that of a file."""
     methods, lineage = period.findings()
     layout = formats.Layout.default("jsonl", ("offset", *CANONICAL))
@@ -215,12 +196,18 @@ def _document(period: Period, facts: Facts, ledger: dict[str, Any], *, reproduci
         release={
             "id": _name(period.number),
             "source": SOURCE,
-            "sha256": facts.sha256,
+            "sha256": lines.hex(),
             "layout": layout.as_dict(),
-            "stream": facts.as_dict(period.number),
+            "stream": {
+                "number": period.number,
+                "first": lines.first,
+                "last": lines.last,
+                "from": round(period.begun, 3),
+                "to": round(now, 3),
+            },
         },
         methods=methods,
-        lineage=[*lineage, period.audited(facts.first, facts.last)],
+        lineage=[*lineage, period.audited(lines.first, lines.last)],
         secret=Secret("seed" if reproducible else "file", b""),
         ledger=ledger,
         own_noise=any(stage.traits.system_noise for stage in period.stages),

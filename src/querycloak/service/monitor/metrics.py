@@ -10,9 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from querycloak._version import __version__
-from querycloak.service import state as codes
 from querycloak.service.monitor.monitor import Monitor
-from querycloak.service.state import ServiceState
+from querycloak.service.state import SINK, ServiceState
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -71,47 +70,34 @@ class _StateCollector(Collector):
         """Yield all metrics of this moment."""
         state = self._state()
         yield InfoMetricFamily("querycloak_build", "The version.", {"version": __version__})
-        yield from self._records(state)
-        yield from self._service(state)
-        yield from self._linkage()
-        verdicts = self._monitor.certificates.verdicts
-        yield _by("querycloak_certificates", "Certificates, by verdict.", "verdict", verdicts)
-
-    def _records(self, state: ServiceState) -> Iterator[Metric]:
-        status = state.status()
+        status, buffers, codes = state.status(), self._monitor.buffers, state.health.codes
         for name, what in _COUNTERS.items():
             yield CounterMetricFamily(f"querycloak_records_{name}", what, status[name])
         for name, what in _GAUGES.items():
             yield GaugeMetricFamily(f"querycloak_records_{name}", what, status[name])
-        yield GaugeMetricFamily("querycloak_epoch", "Number of the epoch.", status["epoch"])
-        dropped = self._monitor.buffers.dropped
+        dropped = buffers.dropped
         yield _by("querycloak_searches_dropped", "Searches dropped, by reason.", "reason", dropped)
-
-    def _service(self, state: ServiceState) -> Iterator[Metric]:
-        ready, sink = int(not state.health.codes), int(codes.SINK in state.health.codes)
-        oldest = (self._monitor.buffers.age or {}).get("oldest", 0.0)
         for name, what, value in (
-            ("ready", "1 if records are accepted and delivered.", ready),
-            ("outlet_trouble", "1 if a sink takes nothing.", sink),
+            ("epoch", "Number of the epoch.", status["epoch"]),
+            ("ready", "1 if records are accepted and delivered.", int(not codes)),
+            ("outlet_trouble", "1 if a sink takes nothing.", int(SINK in codes)),
             ("journal_bytes", "Size of the write-ahead log.", state.wal_bytes),
             ("snapshot_age_seconds", "Time since the last snapshot.", state.snapshot_age),
             ("start_time_seconds", "Time of the start.", state.started),
-            ("oldest_held_seconds", "Age of the oldest held record.", oldest),
+            ("oldest_held_seconds", "Age of the oldest held record.", (buffers.age or {}).get("oldest", 0.0)),
         ):
             yield GaugeMetricFamily(f"querycloak_{name}", what, value)
-
-    def _linkage(self) -> Iterator[Metric]:
-        found = self._monitor.linkage
-        if found is None:
-            return
-        family = GaugeMetricFamily(
-            "querycloak_linkage",
-            "Success of an attack on the last released rows, with interval and bound.",
-            labels=("attack", "figure"),
-        )
-        for figure in ("success", "low", "high", "bound"):
-            family.add_metric((found["attack"], figure), found[figure])
-        yield family
+        if (found := self._monitor.linkage) is not None:
+            family = GaugeMetricFamily(
+                "querycloak_linkage",
+                "Success of an attack on the last released rows, with interval and bound.",
+                labels=("attack", "figure"),
+            )
+            for figure in ("success", "low", "high", "bound"):
+                family.add_metric((found["attack"], figure), found[figure])
+            yield family
+        verdicts = self._monitor.certificates.verdicts
+        yield _by("querycloak_certificates", "Certificates, by verdict.", "verdict", verdicts)
 
 
 def _by(name: str, what: str, label: str, counts: Mapping[str, int]) -> Metric:

@@ -20,7 +20,7 @@ import polars as pl
 from querycloak._version import __version__
 from querycloak.engines.pipeline import Stage
 from querycloak.service.monitor import linkage
-from querycloak.service.monitor.certificates import Certificates, Facts, LineDigest
+from querycloak.service.monitor.certificates import Certificates, LineDigest
 from querycloak.service.monitor.stream_audit import SliceCollector, StreamAuditor
 from querycloak.service.sinks.released_log import ReleasedLog
 from querycloak.service.state import ServiceState
@@ -183,8 +183,7 @@ class Monitor:
         """Certify the lines of the period, and begin a period with these settings."""
         period, digest, now = self._period, self._digest, time.time()
         if digest.last >= digest.first:
-            facts = Facts(digest.first, digest.last, period.begun, now, digest.hex())
-            self.certificates.write(period, facts, reproducible=self._state().reproducible)
+            self.certificates.write(period, digest, now, reproducible=self._state().reproducible)
         self._period = self.certificates.next_period(now, stages)
         self._period.begun = now
         digest.begin(self._period.first)

@@ -215,11 +215,9 @@ class Stream:
             return _no_output(self.released)
 
     def _apply_other(self, entry: Entry) -> Output:
-        if entry.kind == "queries" and entry.frame is not None:
-            self.clicks.add_queries(entry.frame, entry.at)
-            return self._push_joined(entry.at)
-        if entry.kind == "events" and entry.frame is not None:
-            self.clicks.add_events(entry.frame, entry.at)
+        if entry.frame is not None:
+            add = self.clicks.add_queries if entry.kind == "queries" else self.clicks.add_events
+            add(entry.frame, entry.at)
             return self._push_joined(entry.at)
         if entry.kind == "tick":
             joined = self._push_joined(entry.at)

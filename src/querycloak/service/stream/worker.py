@@ -103,15 +103,31 @@ class Worker:
         self._give_up.set()
 
     def _run(self) -> None:
+        other = None
         try:
-            while self._round():
-                pass
+            while other is not _STOP:
+                self._current, other = self._gather()
+                if self._current:
+                    self._apply(self._current)
+                if isinstance(other, Task):
+                    other.run()
         except BaseException as error:
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        """Log the failure, and refuse everything that is queued until the service stops."""
-        self.failure = _failure(error)
+        """Log the failure, and refuse everything that is queued until the service stops.
+
+        Of an error that is not our own, only type and place are shown.
+        """
+        if isinstance(error, QueryCloakError):
+            self.failure = error
+        else:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{Path(frame.filename).name}, line {frame.lineno}"
+            self.failure = ServiceFailed(
+                f"applying records failed: {type(error).__name__} in {place}",
+                hint="this is a fault in querycloak",
+            )
         _log.critical(
             "applying records failed",
             extra={"fault": type(error).__name__, "code": self.failure.code, "trouble": self.failure.message},
@@ -120,15 +136,6 @@ class Worker:
             _refuse(step.result, self.failure)
         while (item := self._queue.get()) is not _STOP:
             _refuse(item.result, self.failure)
-
-    def _round(self) -> bool:
-        """Apply queued entries up to the first other item; return whether to continue."""
-        self._current, other = self._gather()
-        if self._current:
-            self._apply(self._current)
-        if isinstance(other, Task):
-            other.run()
-        return other is not _STOP
 
     def _gather(self) -> tuple[list[_Step], Any]:
         """Wait for an entry, and a short time for more: many cost hardly more than one."""
@@ -152,32 +159,24 @@ class Worker:
         self._apply([_Step(number, entry) for number, entry in steps], new=False)
 
     def _apply(self, steps: list[_Step], *, new: bool = True) -> None:
-        last = steps[-1]
-        alone = last.result is not None
-        before = [step.entry for step in steps[: len(steps) - alone]]
+        last, labels = steps[-1], self.stream.profiles_to_delete
+        before = [step.entry for step in steps[: len(steps) - (last.result is not None)]]
         if before:
             self._deliver(self.stream.apply(before))
         if last.result is not None:
-            self._apply_and_answer(last.entry, last.result)
-        self._delete_profiles()
+            dropped = self.stream.dropped_total
+            self._deliver(self.stream.apply([last.entry]))
+            if self.stream.refusal is not None:
+                last.result.set_exception(self.stream.refusal)
+            else:
+                more = self.stream.dropped_total - dropped
+                last.result.set_result(self.stream.last_result | {"dropped": more})
+        while labels:  # of erased users, also when an erasure is replayed after a crash
+            self._retry(lambda: self._profiles.delete(labels[-1]))
+            labels.pop()
         self._position = last.number
         self._applied += sum(len(step.entry) for step in steps) if new else 0
         self._counts = self._count()
-
-    def _apply_and_answer(self, entry: Entry, result: Future[Any]) -> None:
-        dropped = self.stream.dropped_total
-        self._deliver(self.stream.apply([entry]))
-        if self.stream.refusal is not None:
-            result.set_exception(self.stream.refusal)
-        else:
-            result.set_result(self.stream.last_result | {"dropped": self.stream.dropped_total - dropped})
-
-    def _delete_profiles(self) -> None:
-        """Delete the profiles of erased users, also when an erasure is replayed after a crash."""
-        labels = self.stream.profiles_to_delete
-        while labels:
-            self._retry(lambda: self._profiles.delete(labels[-1]))
-            labels.pop()
 
     def _deliver(self, output: Output) -> None:
         if not len(output):
@@ -218,17 +217,6 @@ class Worker:
         """Close the sinks, after `stop`."""
         for sink in self._sinks:
             sink.close()
-
-
-def _failure(error: BaseException) -> QueryCloakError:
-    """Return the failure with its reason; of an error that is not our own, only type and place."""
-    if isinstance(error, QueryCloakError):
-        return error
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{Path(frame.filename).name}, line {frame.lineno}"
-    return ServiceFailed(
-        f"applying records failed: {type(error).__name__} in {place}", hint="this is a fault in querycloak"
-    )
 
 
 def _refuse(waiting: Future[Any] | None, error: QueryCloakError) -> None:

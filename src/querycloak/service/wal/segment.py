@@ -97,20 +97,14 @@ class SegmentReader:
         """Read every frame; find the end, and what is torn there. Anything else that is wrong is an error."""
         try:
             for frame in self._walk():
-                self._note(frame)
+                self.last, self.end, self.durable = frame.number, frame.end, frame.start
+                self.sealed, self.continued = frame.kind != Kind.ENTRY, frame.kind == Kind.CONTINUED
         except _Unreadable as stop:
             with _reading(self.path, stop.at) as file:
                 tail = file.read()
             if self.coder.was_durable(tail, stop.at):
                 raise damaged(self.path, stop.at, "a frame that was whole once is damaged") from None
             self.torn = len(tail)
-
-    def refuse_torn(self) -> None:
-        """Stop if the end is torn, where no crash can have torn it."""
-        if self.torn:
-            raise damaged(
-                self.path, self.end, "a frame is damaged, and a later file shows that it was whole once"
-            )
 
     def entries(self) -> Iterator[tuple[int, bytes]]:
         """Yield the numbers and payloads of a checked file; each is checked again."""
@@ -120,10 +114,6 @@ class SegmentReader:
                     yield frame.number, self._opened(frame)
         except _Unreadable as stop:
             raise damaged(self.path, stop.at, "a frame was damaged since the file was opened") from None
-
-    def _note(self, frame: Frame) -> None:
-        self.last, self.end, self.durable = frame.number, frame.end, frame.start
-        self.sealed, self.continued = frame.kind != Kind.ENTRY, frame.kind == Kind.CONTINUED
 
     def _walk(self, end: int | None = None) -> Iterator[Frame]:
         """Go from frame to frame, up to a place or to the end of the file."""

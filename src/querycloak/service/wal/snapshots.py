@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,8 +61,8 @@ class Snapshots:
             self.folder / f"{position:020d}{_SUFFIX}", _MAGIC, position, self._cipher
         )
         try:
-            for piece in _pieces(state):
-                writer.append([piece], sync=False)
+            for start in range(0, max(len(state), 1), _PIECE_BYTES):  # an empty state is one empty frame
+                writer.append([state[start : start + _PIECE_BYTES]], sync=False)
             writer.mark(Kind.SEALED)
         except OSError:
             writer.discard()
@@ -80,12 +79,6 @@ class Snapshots:
 
     def _paths(self) -> list[Path]:
         return sorted(self.folder.glob(f"*{_SUFFIX}"))
-
-
-def _pieces(state: bytes) -> Iterator[bytes]:
-    """Cut a state of any size into frames; an empty one is one empty frame."""
-    for start in range(0, max(len(state), 1), _PIECE_BYTES):
-        yield state[start : start + _PIECE_BYTES]
 
 
 def _position(path: Path) -> int:
@@ -110,25 +103,24 @@ class StreamSnapshots:
         made_by: dict[str, Any] = {"methods": self._methods, "readers": self._readers, "secret": self._secret}
         self._snapshots.save(position, state_codec.dump(stream.snapshot() | made_by))
 
-    def restore(self, stream: Stream, journal: int) -> int:
-        """Restore the newest snapshot; return its position."""
+    def restore(self, stream: Stream, wal: int) -> int:
+        """Restore the newest snapshot; return its position.
+
+        The first start saves an empty stream, so that later ones can compare their settings.
+        """
         found = self._snapshots.newest()
         if found is None:
-            return self._begin(stream, journal)
+            if wal:
+                raise DataError("the journal has entries, but its snapshot is missing", hint=_TOGETHER)
+            self.save(0, stream)
+            return 0
         position, data = found
         parts = state_codec.load(data)
-        self._check(parts, position, journal)
+        self._check(parts, position, wal)
         stream.restore(parts)
         return position
 
-    def _begin(self, stream: Stream, journal: int) -> int:
-        """Save an empty stream at the first start, so that later ones can compare their settings."""
-        if journal:
-            raise DataError("the journal has entries, but its snapshot is missing", hint=_TOGETHER)
-        self.save(0, stream)
-        return 0
-
-    def _check(self, parts: dict[str, Any], position: int, journal: int) -> None:
+    def _check(self, parts: dict[str, Any], position: int, wal: int) -> None:
         if parts["secret"] != self._secret:
             raise Refused(
                 "this state was made with another secret or seed, and nobody in it could be found again",
@@ -139,9 +131,9 @@ class StreamSnapshots:
                 "this state was made with other methods or settings",
                 hint="use the same ones, or another `--state` folder",
             )
-        if journal < position:
+        if wal < position:
             raise DataError("the journal ends before its own snapshot", hint=_TOGETHER)
-        if parts["readers"] != self._readers and journal > position:
+        if parts["readers"] != self._readers and wal > position:
             raise Refused(
                 f"version {parts['readers'][0]} left work to do in this state, or was set up otherwise",
                 hint="start it as it was and stop it once, so that it can finish",

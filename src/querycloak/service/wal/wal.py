@@ -47,8 +47,13 @@ class WriteAheadLog:
             raise UsageError("the journal is open already")
         try:
             private_folder(self.folder)
-            self._take_lock()
+            self._lock = FolderLock(self.folder / "lock")
             self._load()
+        except BlockingIOError:
+            raise Refused(
+                f"another process has the journal in {self.folder} open",
+                hint="stop it, or use another folder",
+            ) from None
         except OSError as error:
             self.close()
             raise write_failure(error, self.folder) from None
@@ -73,7 +78,9 @@ class WriteAheadLog:
                 )
         if payloads:
             with self._errors():
-                writer = self._writer()
+                writer = self._tail
+                if writer is None or not self._may_go_on or writer.segment.end >= self._segment_bytes:
+                    writer = self._start()
                 writer.append(payloads)
             self.last_number = writer.segment.last
             writer.seal()
@@ -87,7 +94,8 @@ class WriteAheadLog:
                 f"{self.folder}: frames after {number} are needed, it has {first} to {self.last_number}",
                 hint="snapshot and journal belong together: restore both from the same copy",
             )
-        return self._entries([segment for segment in self._segments if segment.last > number], number)
+        later = [segment for segment in self._segments if segment.last > number]
+        return (entry for segment in later for entry in segment.entries() if entry[0] > number)
 
     def truncate(self, upto: int) -> None:
         """Remove the files whose frames are all at or before a number; other frames stay."""
@@ -123,15 +131,6 @@ class WriteAheadLog:
             self._lock.release()
         self._tail, self._lock, self._may_go_on, self._broken = None, None, False, False
 
-    def _take_lock(self) -> None:
-        try:
-            self._lock = FolderLock(self.folder / "lock")
-        except BlockingIOError:
-            raise Refused(
-                f"another process has the journal in {self.folder} open",
-                hint="stop it, or use another folder",
-            ) from None
-
     def _load(self) -> None:
         for left in self.folder.glob(f"*{_SUFFIX}{UNFINISHED}"):
             left.unlink()
@@ -158,8 +157,9 @@ class WriteAheadLog:
     def _check_chain(self) -> None:
         """Stop where files do not follow each other, or one is torn that a crash cannot have torn."""
         for segment, following in pairwise(self._segments):
-            if segment not in self._latest():
-                segment.refuse_torn()
+            if segment.torn and segment not in self._latest():
+                what = "a frame is damaged, and a later file shows that it was whole once"
+                raise damaged(segment.path, segment.end, what)
             if following.first != segment.last + 1:
                 what = f"the file ends with frame {segment.last}, the next one begins with {following.first}"
                 raise damaged(segment.path, segment.end, what)
@@ -167,34 +167,24 @@ class WriteAheadLog:
             last = self._segments[-1]
             raise damaged(last.path, last.end, "the file that follows is missing")
 
-    def _writer(self) -> SegmentWriter:
-        if self._tail is None or not self._may_go_on or self._tail.segment.end >= self._segment_bytes:
-            return self._start()
-        return self._tail
-
     def _start(self) -> SegmentWriter:
         """Go on in a new file; one that holds no entry is replaced, since it would have the same name."""
         path = self.folder / _name(self.last_number + 1)
         writer = SegmentWriter.create(path, _MAGIC, self.last_number + 1, self._cipher)
         writer.publish()
-        try:
-            self._leave()
-        except OSError:
-            writer.close()
-            raise
+        if self._tail is not None:
+            try:
+                if self._tail.segment.empty:
+                    self._segments.pop()
+                else:
+                    _close_off(self._tail)
+                self._tail.close()
+            except OSError:
+                writer.close()
+                raise
         self._segments.append(writer.segment)
         self._tail, self._may_go_on = writer, True
         return writer
-
-    def _leave(self) -> None:
-        """Close off the newest file, or let go of it if it was just replaced."""
-        if self._tail is None:
-            return
-        if self._tail.segment.empty:
-            self._segments.pop()
-        else:
-            _close_off(self._tail)
-        self._tail.close()
 
     def _remove(self, upto: int) -> None:
         """Remove from the front, so that a crash leaves no gap; the newest file always stays."""
@@ -204,10 +194,6 @@ class WriteAheadLog:
             self._segments.remove(segment)
         if old:
             sync_folder(self.folder)
-
-    def _entries(self, segments: list[SegmentReader], after: int) -> Iterator[tuple[int, bytes]]:
-        for segment in segments:
-            yield from (entry for entry in segment.entries() if entry[0] > after)
 
     def _refuse_if_stopped(self) -> None:
         if self._lock is None:

@@ -163,27 +163,20 @@ class GzipReader:
         parts = []
         while chunk:
             if self._member.eof:
-                self._next_member()
+                self._members += 1
+                if self._members >= _MEMBERS:
+                    raise TooLarge("the body has too many gzip members", hint="compress it as one")
+                self._member = zlib.decompressobj(_GZIP)
             self._begun = True
-            parts.append(self._decompress(chunk))
+            try:
+                parts.append(self._member.decompress(chunk, self._most - self._size + 1))
+            except zlib.error:
+                raise DataError("the body is not gzip, but its content encoding is") from None
+            self._size += len(parts[-1])
+            if self._size > self._most or self._member.unconsumed_tail:
+                raise _too_large(self._most)
             chunk = self._member.unused_data
         return b"".join(parts)
-
-    def _decompress(self, chunk: bytes) -> bytes:
-        try:
-            part = self._member.decompress(chunk, self._most - self._size + 1)
-        except zlib.error:
-            raise DataError("the body is not gzip, but its content encoding is") from None
-        self._size += len(part)
-        if self._size > self._most or self._member.unconsumed_tail:
-            raise _too_large(self._most)
-        return part
-
-    def _next_member(self) -> None:
-        self._members += 1
-        if self._members >= _MEMBERS:
-            raise TooLarge("the body has too many gzip members", hint="compress it as one")
-        self._member = zlib.decompressobj(_GZIP)
 
     def end(self) -> None:
         """Raise DataError if the body is incomplete; a part of it would be taken for the whole."""

@@ -69,7 +69,11 @@ class Middleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                _add_headers(MutableHeaders(scope=message), secure=scope["scheme"] == "https")
+                headers = MutableHeaders(scope=message)
+                headers.update(_SECURITY_HEADERS)
+                headers.setdefault("Cache-Control", "no-store")  # a route's own stays
+                if scope["scheme"] == "https":
+                    headers["Strict-Transport-Security"] = _TWO_YEARS
             await send(message)
 
         try:
@@ -81,50 +85,28 @@ class Middleware:
             self._observe(route, scope["method"], status, time.perf_counter() - start)
 
     def _refusal(self, scope: Scope) -> QueryCloakError | None:
-        try:
-            self._check(scope)
-        except QueryCloakError as error:
-            return error
-        return None
-
-    def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         if b"%" in scope.get("raw_path", b""):  # no route needs an escape
-            raise NotFound("there is nothing at this address")
+            return NotFound("there is nothing at this address")
         if len(headers.get("idempotency-key", "")) > KEY_BYTES:
-            raise ParameterError(f"the Idempotency-Key has more than {KEY_BYTES} bytes")
-        if not self._tokens.required:
-            _check_host(headers)
-            if scope["method"] not in _SAFE_METHODS:
-                _check_origin(headers)
+            return ParameterError(f"the Idempotency-Key has more than {KEY_BYTES} bytes")
+        return None if self._tokens.required else _foreign(headers, scope["method"])
 
 
-def _check_host(headers: Headers) -> None:
+def _foreign(headers: Headers, method: str) -> QueryCloakError | None:
+    """Return why a service without tokens refuses a request: another host, or a page of another origin."""
     hosts = headers.getlist("host")
     if len(hosts) != 1:
-        raise Malformed("a request names one host")
-    if _host_name(hosts[0]) not in _OWN_NAMES:
-        raise Misdirected("without tokens the service answers to 127.0.0.1, localhost and [::1] only")
-
-
-def _check_origin(headers: Headers) -> None:
-    """Refuse requests that a browser makes for a page of another origin."""
-    origin = headers.get("origin")
-    elsewhere = origin is not None and urlsplit(origin).netloc != headers["host"]
-    if elsewhere or headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        raise Forbidden("a page of another origin may not send this request")
-
-
-def _host_name(host: str) -> str:
-    """Return the name in `NAME:PORT`; empty if it is malformed."""
+        return Malformed("a request names one host")
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        name = urlsplit(f"//{hosts[0]}").hostname
     except ValueError:
-        return ""
-
-
-def _add_headers(headers: MutableHeaders, *, secure: bool) -> None:
-    headers.update(_SECURITY_HEADERS)
-    headers.setdefault("Cache-Control", "no-store")  # a route's own stays
-    if secure:
-        headers["Strict-Transport-Security"] = _TWO_YEARS
+        name = None
+    if name not in _OWN_NAMES:
+        return Misdirected("without tokens the service answers to 127.0.0.1, localhost and [::1] only")
+    origin = headers.get("origin")
+    elsewhere = origin is not None and origin.partition("://")[2] != hosts[0]
+    elsewhere |= headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+    if elsewhere and method not in _SAFE_METHODS:
+        return Forbidden("a page of another origin may not send this request")
+    return None

@@ -207,33 +207,30 @@ def _text(**more: Any) -> dict[str, Any]:
     return {"type": "string", **more}
 
 
-_RECORD: Final = {
-    "type": "object",
-    "required": ["user", "query"],
-    "properties": {
-        "user": _text(minLength=1),
-        "query": _text(minLength=1),
-        "time": _text(format="date-time"),
-        "rank": {"type": "integer"},
-        "url": _text(),
-        "category": _text(),
-    },
-}
-_QUERY: Final = {
-    "type": "object",
-    "required": ["user_query", "client_id"],
-    "properties": {
-        "user_query": _text(minLength=1),
-        "client_id": _text(minLength=1),
-        "query_id": _text(),
-        "timestamp": _text(format="date-time"),
-    },
-}
-_EVENT: Final = {
-    "type": "object",
-    "required": ["action_name", "query_id"],
-    "properties": {"action_name": _text(), "query_id": _text(), "event_attributes": {"type": "object"}},
-}
+def _object(*required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "required": list(required), "properties": properties}
+
+
+_TEXT: Final = _text(minLength=1)
+_TIME: Final = _text(format="date-time")
+_RECORD: Final = _object(
+    *("user", "query"),
+    user=_TEXT,
+    query=_TEXT,
+    time=_TIME,
+    rank={"type": "integer"},
+    url=_text(),
+    category=_text(),
+)
+_QUERY: Final = _object(
+    *("user_query", "client_id"), user_query=_TEXT, client_id=_TEXT, query_id=_text(), timestamp=_TIME
+)
+_EVENT: Final = _object(
+    *("action_name", "query_id"),
+    action_name=_text(),
+    query_id=_text(),
+    event_attributes={"type": "object"},
+)
 
 
 def _documents(item: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,10 @@ class Cap(Protector):
     """Release the first n searches of each user, so that no user dominates a release.
 
     Guarantee: at most `n` searches of each user are released.
+
+    Limits:
+        - what the released searches say
+        - a person with several accounts
     """
 
     name = "cap"
