@@ -9,14 +9,13 @@ import numpy as np
 from papers.p001.workload import USERS, Workload
 
 from benchmarks.common import peak_gigabytes
-from querycloak.methods.km import targets
-from querycloak.methods.km.deletion import HistoryTerms
+from querycloak.methods.km.deletion import HistoryTerms, rule_for
 
 
 def timed(entries: HistoryTerms, k: int, m: int, target: str = "logsize") -> dict[str, Any]:
     """Delete once; return the seconds and what is left."""
     begin = time.perf_counter()
-    outcome = targets.deletion(target, k, m, entries, None).run(entries)
+    outcome = rule_for(target, k, m, entries, None).run(entries)
     seconds = time.perf_counter() - begin
     return {
         "seconds": round(seconds, 2),

@@ -39,9 +39,17 @@ def model(runs: list[dict[str, Any]], engine: str) -> tuple[float, float]:
     return max(seconds(one, engine) - slope * one["records"] / 1e6, 0.0), slope
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """Write a table of Markdown."""
-    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+def modelled(found: dict[str, Any], run: dict[str, Any], engine: str) -> float:
+    """Return the seconds of a run by the model of its method."""
+    plain = [r for r in found["runs"] if r["method"] == run["method"] and not r["skewed"]]
+    fixed, slope = model(plain, engine)
+    return fixed + slope * run["records"] / 1e6
+
+
+def table(head: str, rows: list[list[str]], align: str = "") -> str:
+    """Write a table of Markdown; all columns but the first are right-aligned unless `align` differs."""
+    columns = head.count("|") + 1
+    lines = [f"| {head} |", align or "| --- |" + " ---: |" * (columns - 1)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
@@ -49,27 +57,15 @@ def measured(found: dict[str, Any]) -> str:
     """Set both engines side by side, with what the model says."""
     rows = []
     for run in found["runs"]:
-        plain = [r for r in found["runs"] if r["method"] == run["method"] and not r["skewed"]]
         cells = [
             f"`{run['method']}`{', 30 % in one category' if run['skewed'] else ''}",
             f"{run['records'] / 1e6:.1f} M",
         ]
         for engine in ("local", "spark"):
-            fixed, slope = model(plain, engine)
-            took, said = seconds(run, engine), fixed + slope * run["records"] / 1e6
-            cells += [f"{took:.1f} s", f"{said:.1f} s", f"{run[engine]['peak_mb'] / 1024:.1f} GB"]
+            cells += [f"{seconds(run, engine):.1f} s", f"{modelled(found, run, engine):.1f} s"]
+            cells.append(f"{run[engine]['peak_mb'] / 1024:.1f} GB")
         rows.append([*cells, f"{seconds(run, 'spark') / seconds(run, 'local'):.1f}"])
-    head = [
-        "method",
-        "records",
-        "one machine",
-        "model",
-        "memory",
-        "Spark `local[2]`",
-        "model",
-        "memory",
-        "ratio",
-    ]
+    head = "method | records | one machine | model | memory | Spark `local[2]` | model | memory | ratio"
     return table(head, rows)
 
 
@@ -79,10 +75,8 @@ def misses(found: dict[str, Any]) -> str:
     for engine, name in (("local", "one machine"), ("spark", "Spark")):
         off: dict[int, list[float]] = {}
         for run in found["runs"]:
-            plain = [r for r in found["runs"] if r["method"] == run["method"] and not r["skewed"]]
-            fixed, slope = model(plain, engine)
-            said = fixed + slope * run["records"] / 1e6
-            off.setdefault(round(run["records"] / found["base"]), []).append(said / seconds(run, engine) - 1)
+            size = round(run["records"] / found["base"])
+            off.setdefault(size, []).append(modelled(found, run, engine) / seconds(run, engine) - 1)
         worst = {size: max(found, key=abs) for size, found in off.items() if size > 2}
         parts = [f"{100 * miss:+.0f} % at {size} times" for size, miss in sorted(worst.items())]
         told.append(f"on {name} its largest misses are {' and '.join(parts)}")
@@ -103,10 +97,8 @@ def parts(found: dict[str, Any]) -> str:
             )
             name = "one machine" if engine == "local" else "Spark"
             rows.append([f"`{run['method']}`", name, f"{told['start']:.0f} s", steps])
-    return "\n".join(
-        ["| method | engine | start | seconds for each million records |", "| --- | --- | ---: | --- |"]
-        + ["| " + " | ".join(row) + " |" for row in rows]
-    )
+    head = "method | engine | start | seconds for each million records"
+    return table(head, rows, "| --- | --- | ---: | --- |")
 
 
 def cores(found: dict[str, Any]) -> str:
@@ -114,21 +106,20 @@ def cores(found: dict[str, Any]) -> str:
     plain = [run for run in found["runs"] if run["method"] == "cohort" and not run["skewed"]]
     largest = max(plain, key=lambda run: run["records"])
     local, spark = (seconds(largest, engine) * CORES / largest["records"] for engine in ("local", "spark"))
-    rows = []
-    for name, rate in (("40,000 searches a second", 40_000.0), ("1 T a year", 1e12 / (365 * 86400))):
-        for way, cost in SERVICE.items():
-            rows.append(
-                [name, f"live service, {way}", f"{cost * 1e6:.1f} µs", f"{max(rate * cost / USE, 0.1):.1f}"]
-            )
-    for name, rate in (
-        ("36 M in one hour of the night", 1e4),
-        ("1 T a year, night by night, in six hours each", 1e12 / 365 / 21600),
-    ):
-        for way, cost in (("one machine", local), ("Spark", spark)):
-            rows.append(
-                [name, f"`protect`, {way}", f"{cost * 1e6:.1f} µs", f"{max(rate * cost / USE, 0.1):.1f}"]
-            )
-    return table(["load", "way", "processor for each record", "cores, half used"], rows)
+    live = {f"live service, {way}": cost for way, cost in SERVICE.items()}
+    batch = {"`protect`, one machine": local, "`protect`, Spark": spark}
+    loads = (
+        ("40,000 searches a second", 40_000.0, live),
+        ("1 T a year", 1e12 / (365 * 86400), live),
+        ("36 M in one hour of the night", 1e4, batch),
+        ("1 T a year, night by night, in six hours each", 1e12 / 365 / 21600, batch),
+    )
+    rows = [
+        [name, way, f"{cost * 1e6:.1f} µs", f"{max(rate * cost / USE, 0.1):.1f}"]
+        for name, rate, ways in loads
+        for way, cost in ways.items()
+    ]
+    return table("load | way | processor for each record | cores, half used", rows)
 
 
 def page(found: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import inspect
 import json
 import math
 import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -19,7 +20,12 @@ from benchmarks import __main__ as runner
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_registered_benchmark_is_a_function_of_the_scale(name):
     module, _, function = BENCHMARKS[name].where.partition(":")
-    found = pytest.importorskip(f"benchmarks.{module}", exc_type=ImportError)
+    try:
+        found = import_module(f"benchmarks.{module}")
+    except ImportError as error:  # an extra is missing; a name of our own that is gone is a fault
+        if str(error.name).partition(".")[0] in ("benchmarks", "papers", "querycloak", "tests"):
+            raise
+        pytest.skip(str(error))
     assert list(inspect.signature(getattr(found, function or "measure")).parameters) == ["scale"]
 
 

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from querycloak.attacks.base import AssumedSettings, Attack, AttackerView, Attribution
-from querycloak.attacks.release_order import replay
-from querycloak.dictionary import CategoryDictionary, Dictionary
+from querycloak.attacks.release_order import categories_at, replay
+from querycloak.dictionary import Dictionary
 from querycloak.kernels import siphash
 from querycloak.settings import setting
 
@@ -53,7 +52,7 @@ class CategoryReplay(Attack):
         labels = Dictionary()
         user = labels.encode(view.release["user"])
         rows = np.flatnonzero(user >= 0)
-        category, categories = _categories(view.release["category"], level)
+        category, categories = categories_at(view.release, level)
         order, starts = replay.group(category[rows], categories)
         guessed, linked = replay.relink(
             self.rule,
@@ -69,13 +68,6 @@ class CategoryReplay(Attack):
         every[rows] = guessed
         details = {"attacker_k": k, "attacker_level": level, "own_label_excluded": barring}
         return Attribution(labels.decode(every), details | {"linked_before_the_end": int(linked)})
-
-
-def _categories(paths: pl.Series, level: int) -> tuple[IntArray, int]:
-    """Number the categories of a level from 0; rows without one share a number of their own."""
-    texts = CategoryDictionary()
-    codes = texts.at_level(texts.encode(paths), level) + 1
-    return codes, int(codes.max(initial=0)) + 1
 
 
 def _key(settings: Any) -> tuple[np.uint64, np.uint64]:

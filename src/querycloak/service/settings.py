@@ -142,7 +142,10 @@ def setup(
     again = partial(setup, flags, methods, chosen, seed=seed, config=config, environment=environment)
     file = _read(config) if config is not None else {}
     named = _listed(file.pop("methods", []))
-    of_methods = {**_texts(_table(file.pop("settings", {}))), **chosen}
+    table = file.pop("settings", {})
+    if not isinstance(table, dict):
+        raise ParameterError("`settings` must be a table: the settings of the methods, under `[settings]`")
+    of_methods = {**_texts(table), **chosen}
     given = {name: str(value) for name, value in flags.items() if value is not None}
     _check_passwords(given)
     settings = ServiceSettings.parse({**_texts(file), **_from(environment), **given})
@@ -187,12 +190,6 @@ def _listed(methods: Any) -> list[str]:
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise ParameterError('`methods` must be a list of names, like ["rules", "cohort"]')
     return listed
-
-
-def _table(settings: Any) -> dict[str, Any]:
-    if not isinstance(settings, dict):
-        raise ParameterError("`settings` must be a table: the settings of the methods, under `[settings]`")
-    return settings
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:

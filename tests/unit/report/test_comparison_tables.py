@@ -14,8 +14,7 @@ import pytest
 from querycloak.compare.result import Comparison
 from querycloak.measures.base import ALL_USES, USES
 from querycloak.report.comparison.chart import chart_data, look, svg
-from querycloak.report.comparison.csv_export import COLUMNS, csv_text
-from querycloak.report.comparison.files import markdown, page, write_all
+from querycloak.report.comparison.files import COLUMNS, csv_text, markdown, page, write_all
 from querycloak.report.numbers import percent, with_interval, with_spread
 from tests.unit.report.comparisons import HOSTILE, comparison, made, usual
 

@@ -56,7 +56,7 @@ def read_stream(release: pl.DataFrame, level: int) -> ReleaseStream:
     label = labels.encode(release["user"])
     rows = np.flatnonzero(label >= 0)
     string = strings.encode(release["query"])[rows] if "query" in release.columns else -np.ones_like(rows)
-    category, categories = _categories(release, level)
+    category, categories = categories_at(release, level)
     time = _times(release)
     columns = [label[rows], string, category[rows]] + ([time[rows]] if time is not None else [])
     opens = _opens(columns)
@@ -90,7 +90,7 @@ def _inverse(order: IntArray) -> IntArray:
     return place
 
 
-def _categories(release: pl.DataFrame, level: int) -> tuple[IntArray, int]:
+def categories_at(release: pl.DataFrame, level: int) -> tuple[IntArray, int]:
     """Number the categories of a level from 0; rows without one share a number of their own."""
     if level == 0 or "category" not in release.columns:
         return np.zeros(release.height, np.int64), 1

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import structs
+
 from querycloak.compare.gate import Gate
 from querycloak.compare.plan import make_plan
 from querycloak.compare.recommend import Proposal
-from querycloak.compare.result import Comparison
+from querycloak.compare.result import ATTACKERS, CandidateResult, Comparison
 from querycloak.compare.run import compare
 from querycloak.engines.source import Progress, silent
 from querycloak.errors import MissingExtra
@@ -20,11 +25,12 @@ from querycloak.log import Log
 from querycloak.measures.base import ALL_USES, KEEP, USES
 from querycloak.report import render
 from querycloak.report.comparison import answers, chart, view
-from querycloak.report.comparison.csv_export import csv_text
 
 #: What a warning says when an extra is missing.
 NO_PAGE: Final = "report.html was not written"
 TITLE: Final = "Which protection keeps what, and what can still be linked"
+#: The columns of the CSV.
+COLUMNS: Final = ("candidate", "line", "kind", "name", "value", "low", "high", "bound", "holds", "note")
 #: The stops of the page's slider in percent, and the first one.
 STOPS: Final = (0.5, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 START: Final = STOPS.index(10)
@@ -109,6 +115,55 @@ def write_proposal(proposal: Proposal, folder: Path) -> str | None:
     text = json.dumps(proposal.as_dict(), indent=1, ensure_ascii=False) + "\n"
     (folder / "proposal.json").write_text(text, "utf-8")
     return missing
+
+
+def csv_text(comparison: Comparison) -> str:
+    """Return the CSV text.
+
+    `kind` is `linked` or `kept` (as in tables and charts), `attack`, `people` (quantiles of an attack over
+    users), `measure` (as measured), `cost`, `failed` or `not run`.
+    """
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n", restval="")
+    writer.writeheader()
+    for one in comparison.candidates:
+        rows = [{"kind": "failed", "note": one.failed}] if one.failed else _rows(one)
+        writer.writerows({"candidate": one.name, "line": one.series} | row for row in rows)
+    for method in comparison.not_run:
+        writer.writerow({"candidate": method["method"], "kind": "not run", "note": method["why"]})
+    return out.getvalue()
+
+
+def _rows(one: CandidateResult) -> Iterator[dict[str, Any]]:
+    for attacker in ATTACKERS:
+        row: dict[str, Any] = {"kind": "linked", "name": attacker}
+        if found := one.linked(attacker):
+            finding = one.findings[found.attack]
+            yield row | {
+                "value": found.success, "low": found.low, "high": found.high,
+                "bound": finding.bound, "holds": finding.holds, "note": found.attack,
+            }  # fmt: skip
+        else:
+            yield row | {"note": one.why_not_linked}
+    for use in ALL_USES.values():
+        share = one.kept(use.name)
+        row = {"kind": "kept", "name": use.name}
+        yield row | (share._asdict() if share else {"note": one.why_not_kept(use.name)})
+    for label, finding in one.findings.items():
+        yield {
+            "kind": "attack", "name": label, "value": finding.success,
+            "low": finding.low, "high": finding.high, "bound": finding.bound, "holds": finding.holds,
+            "note": finding.not_applicable or f"share of {finding.n} {finding.unit}s",
+        }  # fmt: skip
+        for name in ("median_user", "worst_decile_user"):
+            if (value := getattr(finding, name)) is not None:
+                yield {"kind": "people", "name": f"{label}.{name}", "value": value}
+    for name, measured in one.measures.items():
+        note = measured.not_applicable or ""
+        ends = {"value": measured.value, "low": measured.low, "high": measured.high}
+        yield {"kind": "measure", "name": name, "note": note} | ends
+    for name, value in structs.asdict(one.cost).items():
+        yield {"kind": "cost", "name": name, "value": value}
 
 
 def markdown(comparison: Comparison) -> str:

@@ -267,13 +267,6 @@ def summarise(audits: list[SliceAudit]) -> tuple[list[dict[str, Any]], list[Find
 
 
 def _worst_of_each(findings: list[list[Finding]]) -> list[Finding]:
-    return [_worst(list(column)) for column in zip(*findings, strict=True)]
-
-
-def _worst(same: list[Finding]) -> Finding:
-    """Return the worst finding; a check that one slice could not make was not made for the period."""
-    for verdict in ("broken", "not checkable", "kept"):
-        for finding in same:
-            if finding.verdict == verdict:
-                return finding
-    return same[0]
+    """Return the worst of each check; one that a slice could not make was not made for the period."""
+    order = ("broken", "not checkable", "kept", "not applicable")
+    return [min(same, key=lambda one: order.index(one.verdict)) for same in zip(*findings, strict=True)]

@@ -131,7 +131,14 @@ class FileTailSource(Source):
         if chunk is None:
             return False
         try:
-            return self._take(self._format_of(chunk.place), chunk)
+            form = self._format_of(chunk.place)
+            begin = form.begin if chunk.place.offset == 0 else 0
+            lines = chunk.data[begin:]
+            whole = form.read(lines)
+            parsed, size = before_last_search(whole, form.begins(lines), len(lines))
+            if size or not lines:
+                return self._submit_lines(parsed, chunk.place.later(begin + size))
+            return self._one_search(whole, chunk)
         except QueryCloakError:
             self._tail.give_up()
             raise
@@ -142,15 +149,6 @@ class FileTailSource(Source):
         if self._format is None or self._format[0] != file:
             self._format = file, LineReader(self._tail.header())
         return self._format[1]
-
-    def _take(self, form: LineReader, chunk: Chunk) -> bool:
-        begin = form.begin if chunk.place.offset == 0 else 0
-        lines = chunk.data[begin:]
-        whole = form.read(lines)
-        parsed, size = before_last_search(whole, form.begins(lines), len(lines))
-        if size or not lines:
-            return self._submit_lines(parsed, chunk.place.later(begin + size))
-        return self._one_search(whole, chunk)
 
     def _one_search(self, parsed: ParsedBody, chunk: Chunk) -> bool:
         """Wait for the end of a search, unless it is very long or nothing more comes."""

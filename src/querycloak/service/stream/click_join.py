@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
+from itertools import dropwhile
 from typing import Any, Final
 
 import numpy as np
@@ -147,16 +148,12 @@ class ClickJoiner:
         while self._arrivals and self._arrivals[0][0] <= until:
             for query_id in self._arrivals.popleft()[1]:
                 if query_id in self._clicks and query_id not in self._awaited:
-                    self._drop_old(query_id, until)
-
-    def _drop_old(self, query_id: str, until: int) -> None:
-        clicks = self._clicks[query_id]
-        old = next((place for place, click in enumerate(clicks) if click[0] > until), len(clicks))
-        if old:
-            self.dropped[CLICK_ALONE] += old
-            del clicks[:old]
-        if not clicks:
-            del self._clicks[query_id]
+                    clicks = self._clicks.pop(query_id)
+                    newer = list(dropwhile(lambda click: click[0] <= until, clicks))
+                    if len(newer) < len(clicks):
+                        self.dropped[CLICK_ALONE] += len(clicks) - len(newer)
+                    if newer:
+                        self._clicks[query_id] = newer
 
     def held_by(self, name: str) -> pl.DataFrame:
         """Return the held searches of a user."""

@@ -154,7 +154,11 @@ class Stream:
                 continue
             parts += self._push_all(frames)
             frames = []
-            parts.append(self._apply_or_refuse(entry))
+            self.refusal = None
+            try:
+                parts.append(self._apply_other(entry))
+            except Refused as error:  # it changes nothing, now and in every replay
+                self.refusal = error
         parts += self._push_all(frames)
         return _joined(parts, self.released)
 
@@ -191,7 +195,9 @@ class Stream:
             return _no_output(self.released)
         decoded = decode(self.pipeline, batch, self.records)
         self.live.settle()
-        self._count_released(decoded.truth["original_user"])
+        codes = self.pipeline.texts.user.encode(decoded.truth["original_user"].drop_nulls())
+        self._released_of = grown(self._released_of, int(codes.max(initial=-1)) + 1)
+        np.add.at(self._released_of, codes, 1)
         first, self.released = self.released + 1, self.released + decoded.frame.height
         offset = pl.Series("offset", np.arange(first, self.released + 1))
         columns = (decoded.frame[name] for name in CANONICAL)
@@ -199,20 +205,6 @@ class Stream:
         for observer in self.observers:
             observer.on_release(output)
         return output
-
-    def _count_released(self, users: pl.Series) -> None:
-        codes = self.pipeline.texts.user.encode(users.drop_nulls())
-        self._released_of = grown(self._released_of, int(codes.max(initial=-1)) + 1)
-        np.add.at(self._released_of, codes, 1)
-
-    def _apply_or_refuse(self, entry: Entry) -> Output:
-        """Apply an entry that can be refused; a refused one changes nothing, now and in every replay."""
-        self.refusal = None
-        try:
-            return self._apply_other(entry)
-        except Refused as error:
-            self.refusal = error
-            return _no_output(self.released)
 
     def _apply_other(self, entry: Entry) -> Output:
         if entry.frame is not None:

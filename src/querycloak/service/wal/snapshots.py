@@ -16,12 +16,11 @@ from querycloak.service.stream.stream import Stream
 from querycloak.service.wal.cipher import Cipher
 from querycloak.service.wal.frames import Kind
 from querycloak.service.wal.segment import UNFINISHED, SegmentReader, SegmentWriter, damaged
-from querycloak.service.wal.wal import write_failure
+from querycloak.service.wal.wal import TOGETHER, write_failure
 
 _MAGIC: Final = b"QCLOAKS\n"
 _SUFFIX: Final = ".snapshot"
 _PIECE_BYTES: Final = 64 << 20
-_TOGETHER: Final = "snapshot and journal belong together: restore both from the same copy"
 
 
 class Snapshots:
@@ -111,7 +110,7 @@ class StreamSnapshots:
         found = self._snapshots.newest()
         if found is None:
             if wal:
-                raise DataError("the journal has entries, but its snapshot is missing", hint=_TOGETHER)
+                raise DataError("the write-ahead log has entries, but its snapshot is missing", hint=TOGETHER)
             self.save(0, stream)
             return 0
         position, data = found
@@ -132,7 +131,7 @@ class StreamSnapshots:
                 hint="use the same ones, or another `--state` folder",
             )
         if wal < position:
-            raise DataError("the journal ends before its own snapshot", hint=_TOGETHER)
+            raise DataError("the write-ahead log ends before its own snapshot", hint=TOGETHER)
         if parts["readers"] != self._readers and wal > position:
             raise Refused(
                 f"version {parts['readers'][0]} left work to do in this state, or was set up otherwise",

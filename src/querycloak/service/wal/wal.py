@@ -24,6 +24,8 @@ from querycloak.service.wal.segment import UNFINISHED, SegmentReader, SegmentWri
 
 _MAGIC: Final = b"QCLOAKJ\n"
 _SUFFIX: Final = ".journal"
+#: Hint for a snapshot and a write-ahead log that do not fit each other.
+TOGETHER: Final = "snapshot and write-ahead log belong together: restore both from the same copy"
 
 
 class WriteAheadLog:
@@ -44,14 +46,14 @@ class WriteAheadLog:
     def open(self) -> None:
         """Check all that is there, cut off a torn last write, and stop at any other damage."""
         if self._lock is not None:
-            raise UsageError("the journal is open already")
+            raise UsageError("the write-ahead log is open already")
         try:
             private_folder(self.folder)
             self._lock = FolderLock(self.folder / "lock")
             self._load()
         except BlockingIOError:
             raise Refused(
-                f"another process has the journal in {self.folder} open",
+                f"another process has the write-ahead log in {self.folder} open",
                 hint="stop it, or use another folder",
             ) from None
         except OSError as error:
@@ -65,7 +67,7 @@ class WriteAheadLog:
         """Append payloads and return the number of the last; when this returns, all of them are durable.
 
         Raises `JournalFull` when there is no room: then none of them is kept, and a later call may work.
-        Raises `JournalBroken` when the disk fails: then they may or may not be kept, and the journal takes
+        Raises `JournalBroken` when the disk fails: then they may or may not be kept, and the log takes
         nothing more until it is opened again. After a failed sync the system may have dropped what it could
         not write and call it clean, so the next sync would succeed and mean nothing.
         """
@@ -92,7 +94,7 @@ class WriteAheadLog:
         if not first - 1 <= number <= self.last_number:
             raise DataError(
                 f"{self.folder}: frames after {number} are needed, it has {first} to {self.last_number}",
-                hint="snapshot and journal belong together: restore both from the same copy",
+                hint=TOGETHER,
             )
         later = [segment for segment in self._segments if segment.last > number]
         return (entry for segment in later for entry in segment.entries() if entry[0] > number)
@@ -197,10 +199,10 @@ class WriteAheadLog:
 
     def _refuse_if_stopped(self) -> None:
         if self._lock is None:
-            raise UsageError("the journal is not open")
+            raise UsageError("the write-ahead log is not open")
         if self._broken:
             raise JournalBroken(
-                f"journal: write failed in {self.folder}; no more records are accepted",
+                f"write-ahead log: write failed in {self.folder}; no more records are accepted",
                 hint="check the disk, then restart the service",
             )
 

@@ -132,7 +132,7 @@ def test_only_the_owner_can_read_it(tmp_path):
 def test_a_second_writer_is_refused(tmp_path):
     with opened(tmp_path / "j") as journal:
         second = WriteAheadLog(tmp_path / "j")
-        with pytest.raises(Refused, match="another process has the journal"):
+        with pytest.raises(Refused, match="another process has the write-ahead log"):
             second.open()
         with pytest.raises(UsageError, match="open already"):
             journal.open()
