@@ -58,6 +58,6 @@ def simulate_crowd(
 
 def obfuscate(*, progress: Callable[[str, int, int | None], None], **options: Any) -> dict[str, Any]:
     """Hide the searches of a log among dummy queries; write the traces to a file."""
-    from querycloak.clients.obfuscation.run import Cover, cover
+    from querycloak.clients.obfuscation.mixing import Cover, cover
 
     return cover(Cover(**options), progress)
