@@ -6,13 +6,14 @@ terms of a page, and so on. `Events.table` gives the features under the paper's 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from querycloak.attacks.link_learned import phrases
 from querycloak.attacks.link_learned import relations_kernel as kernel
 from querycloak.attacks.link_learned.bags import Named, of_lists, of_words, weigh
 from querycloak.attacks.link_learned.categories import Categories, pages
@@ -27,6 +28,9 @@ from querycloak.attacks.link_learned.words import (
 )
 from querycloak.attacks.searches import Searches
 from querycloak.log import IntArray
+from querycloak.text.entities import places as listed_places
+from querycloak.text.normalise import PhraseSet
+from querycloak.text.taxonomy import load
 
 #: The features of Table 2, in its order.
 FEATURES = (
@@ -156,7 +160,7 @@ def read(frame: pl.DataFrame, known: TermFrequencies) -> Events:
     addresses = _words_of_addresses(searches)
     landing_from, on_pages = _pages(searches, addresses)
     landing, entry = of_words(on_pages, size, stemmed=True)
-    places = [phrases.cities_and_countries(row) for row in in_order]
+    places = [cities_and_countries(row) for row in in_order]
     letters, letters_start = _letters(searches.query)
     return Events(
         searches=searches,
@@ -165,8 +169,8 @@ def read(frame: pl.DataFrame, known: TermFrequencies) -> Events:
         landing=landing,
         landing_weights=weigh(landing.bags, entry, rarity(on_pages.distinct)[on_pages.code]),
         urls=of_words(addresses, size, stemmed=False)[0],
-        adult=of_lists([phrases.adult().all_in(row) for row in in_order]),
-        landing_adult=of_lists([phrases.adult().all_in(row) for row in on_pages.of_texts(size)]),
+        adult=of_lists([adult_terms().all_in(row) for row in in_order]),
+        landing_adult=of_lists([adult_terms().all_in(row) for row in on_pages.of_texts(size)]),
         categories=Categories.of(searches),
         cities=of_lists([cities for cities, _ in places]),
         countries=of_lists([countries for _, countries in places]),
@@ -239,3 +243,26 @@ def _letters(queries: pl.Series) -> tuple[IntArray, IntArray]:
     points = np.frombuffer("".join(short.to_list()).encode("utf-32-le", "surrogatepass"), np.uint32)
     dense = np.unique(points, return_inverse=True)[1].astype(np.int64)
     return dense, np.concatenate([[0], np.cumsum(short.str.len_chars().to_numpy())]).astype(np.int64)
+
+
+@cache
+def adult_terms() -> PhraseSet:
+    """Return the adult terms: phrases whose strongest category is Adult and curated."""
+    taxonomy = load()
+    first = taxonomy.lexicon.start[:-1]
+    strongest = taxonomy.lexicon.node[first]
+    theirs = (taxonomy.at_level(strongest, 1) == taxonomy.node("Adult")) & taxonomy.lexicon.curated[first]
+    listed = zip(taxonomy.lexicon.texts, theirs.tolist(), strict=True)
+    return PhraseSet(text for text, hit in listed if hit)
+
+
+@cache
+def _places() -> PhraseSet:
+    return PhraseSet(listed_places())
+
+
+def cities_and_countries(words: Sequence[str]) -> tuple[Collection[str], Collection[str]]:
+    """Return the cities in a text, and the countries in it, those of its cities included."""
+    found = [listed_places()[phrase] for phrase in _places().longest_in(words)]
+    cities = {place.city for place in found if place.city}
+    return cities, {country for place in found for country in place.countries}

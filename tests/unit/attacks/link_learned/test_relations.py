@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from querycloak.attacks.link_learned import features, phrases, relations, words
+from querycloak.attacks.link_learned import features, relations, words
 from querycloak.attacks.link_learned.words import TermFrequencies
 from tests.reference import naive_relations as naive
 
@@ -183,7 +183,7 @@ def naively(rows: list[dict]) -> naive.Search:
     asked = words.split(pl.Series([first["query"] or ""])).of_texts(1)[0]
     page = (first["landing"] or "").split()
     urls = [row["url"].split(".")[1] for row in rows if row["url"]]
-    cities, countries = phrases.cities_and_countries(asked)
+    cities, countries = features.cities_and_countries(asked)
     total = sum(OTHERS.counts.values())
     return naive.Search(
         time=first["time"],
@@ -191,8 +191,8 @@ def naively(rows: list[dict]) -> naive.Search:
         query=first["query"],
         terms=words.stems(asked),
         landing=list(zip(words.stems(page), words.rarity(page).tolist(), strict=True)),
-        adult=phrases.adult().all_in(asked),
-        landing_adult=phrases.adult().all_in(page),
+        adult=features.adult_terms().all_in(asked),
+        landing_adult=features.adult_terms().all_in(page),
         errors=int(words.misspelt(asked).sum()),
         categories=frozenset(row["category"] for row in rows if row["category"]),
         cities=frozenset(cities),
