@@ -10,6 +10,7 @@ import numpy as np
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
 from querycloak.errors import ParameterError
+from querycloak.formatting import plural
 from querycloak.guarantee import Guarantee
 from querycloak.kernels.arrays import grown
 from querycloak.kernels.siphash import key_words
@@ -263,7 +264,7 @@ class Cohort(LabelMethod):
         """Refuse a k that so many people cannot fill."""
         if people < self.settings.k:
             raise ParameterError(
-                f"cohort: `k` is {self.settings.k}, but the log has only {people} users",
+                f"cohort: `k` is {self.settings.k}, but the log has only {plural(people, 'user')}",
                 hint=f"the largest k that can release anything is {people}, with `-s shards=1`"
                 if people > 1
                 else "",

@@ -13,6 +13,7 @@ import numpy as np
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries, Dictionary
 from querycloak.errors import ParameterError, Refused
+from querycloak.formatting import plural
 from querycloak.guarantee import Guarantee
 from querycloak.kernels import siphash
 from querycloak.keys import derive
@@ -213,7 +214,7 @@ class Km(LabelMethod, WindowProtector):
             entries, _ = self._entries(held, self._uses(held))
             most = int(entries.supports().max(initial=0))
             raise ParameterError(
-                f"km: `k` is {self.settings.k}, but the log has only {people} users",
+                f"km: `k` is {self.settings.k}, but the log has only {plural(people, 'user')}",
                 hint=f"the largest k at which a term stays is {most}" if most > 1 else "",
             )
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
 from querycloak.errors import ParameterError
+from querycloak.formatting import plural
 from querycloak.guarantee import Guarantee
 from querycloak.kernels.arrays import grown, ranks_in_groups
 from querycloak.kernels.hash_table import CountTable
@@ -185,7 +186,7 @@ class Swap(LabelMethod):
         """Refuse a k that no category of so many people can exceed."""
         if people <= self.settings.k:
             raise ParameterError(
-                f"swap: `k` is {self.settings.k}, but the log has only {people} users, "
+                f"swap: `k` is {self.settings.k}, but the log has only {plural(people, 'user')}, "
                 "and a category must exceed k",
                 hint=f"the largest k that can release anything is {people - 1}" if people > 2 else "",
             )
