@@ -36,6 +36,34 @@ def grow(words, starts, root, state, table):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def spans(words, bounds, table, phrase, longest, out):  # type: ignore[no-untyped-def]
+    """Count, and if `out` has room write, the phrases of texts: (first word, end, phrase).
+
+    `phrase` has the phrase that ends in each state, or nothing. With `longest`, phrases are taken from left
+    to right, the longest first, none overlapping; else all of them.
+    """
+    first, second, full, value = table
+    count = 0
+    for t in range(bounds.size - 1):
+        start = bounds[t]
+        while start < bounds[t + 1]:
+            state, after, before = SPELT, start + 1, count
+            for p in range(start, bounds[t + 1]):
+                slot = find(first, second, full, state, words[p])
+                if not full[slot]:
+                    break
+                state = value[slot]
+                if phrase[state] >= 0:
+                    if longest:
+                        count, after = before, p + 1
+                    if out.size:
+                        out[count, 0], out[count, 1], out[count, 2] = start, p + 1, phrase[state]
+                    count += 1
+            start = after
+    return count
+
+
+@njit(cache=True, nogil=True)
 def _walk(ids, flags, start, stop, root, table, starts, begin, found):  # type: ignore[no-untyped-def]
     """Note every phrase that begins at `start`, for each end the longest one.
 

@@ -6,14 +6,14 @@ import csv
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import polars as pl
 
-from querycloak.text.normalise import BoolArray, IntArray, PhraseSet, normalise, words
+from querycloak.text.lexicon import PhraseSet
+from querycloak.text.normalise import BoolArray, IntArray, Tokens, normalise, tokens_of, words
 
 #: The kinds, and what a query has that contains one.
 KINDS: Final = {
@@ -27,6 +27,7 @@ KINDS: Final = {
     "street": "a street address",
 }
 _DATA: Final = Path(__file__).parent / "data"
+_NAME_FILES: Final = ("first_names.txt", "last_names.txt")
 _WHOLE: Final = 1 << 30  # characters: all of them are read
 _GAP: Final = r"[\s\x1c-\x1f\-.()+/]*"
 _EMAIL: Final = r"\S@\S*\."
@@ -58,7 +59,7 @@ def find_entities(
     found = np.zeros((texts.len(), len(kinds)), np.bool_)
     for column, kind in enumerate(kinds):
         if kind == "listed":
-            found[:, column] = _with_phrase(texts, PhraseSet(_forms(listed)))
+            found[:, column] = _marked(texts, PhraseSet(_forms(listed)).texts_with)
         else:
             found[:, column] = _FINDERS[kind](texts)
     return found
@@ -113,28 +114,15 @@ def _spelt(texts: pl.Series) -> pl.Series:
     return words(texts.str.replace_all("['’`]", "")).list.join(" ")
 
 
-def _matching(texts: pl.Series, hints: list[str], test: Callable[[list[str]], bool]) -> BoolArray:
-    """Test the words of each text, as spelt and in normal form, if they contain one of the hints."""
+def _marked(texts: pl.Series, find: Callable[[Tokens], IntArray]) -> BoolArray:
+    """Mark texts in which `find` finds something, as they are spelt or in normal form."""
     found = np.zeros(texts.len(), np.bool_)
     spelt, normal = _spelt(texts), normalise(texts, _WHOLE)
-    for form, other in ((spelt, None), (normal, spelt)):
-        likely = form.str.contains_any(hints)
-        if other is not None:
-            likely &= form != other
-        rows = likely.arg_true()
-        found[rows.to_numpy()] |= np.array([test(text.split(" ")) for text in form.gather(rows)], np.bool_)
+    found[find(tokens_of(spelt))] = True
+    other = (spelt != normal).arg_true()
+    if other.len():
+        found[other.to_numpy()[find(tokens_of(normal.gather(other)))]] = True
     return found
-
-
-def _with_phrase(texts: pl.Series, phrases: PhraseSet) -> BoolArray:
-    """Mark texts that contain one of the phrases as whole words."""
-    if not len(phrases):
-        return np.zeros(texts.len(), np.bool_)
-    return _matching(texts, phrases.first_words, phrases.occurs_in)
-
-
-def _with_place(texts: pl.Series) -> BoolArray:
-    return _with_phrase(texts, _place_names())
 
 
 @cache
@@ -142,19 +130,18 @@ def _place_names() -> PhraseSet:
     return PhraseSet(_forms(name_list("place_names.txt")))
 
 
-def _with_name(texts: pl.Series) -> BoolArray:
-    """Mark texts with a first name beside a last name, in either order."""
-    first, last = _names("first_names.txt"), _names("last_names.txt")
-
-    def test(found: list[str]) -> bool:
-        return any((a in first and b in last) or (a in last and b in first) for a, b in pairwise(found))
-
-    return _matching(texts, sorted(last), test)
+def _beside(tokens: Tokens) -> IntArray:
+    """Return the texts with a first name beside a last name, in either order."""
+    words = pl.Series(tokens.words, dtype=pl.String)
+    first, last = (words.is_in(_names(file)).to_numpy()[tokens.codes] for file in _NAME_FILES)
+    named = (first[:-1] & last[1:]) | (last[:-1] & first[1:])
+    text = tokens.text_of(np.arange(tokens.codes.size))
+    return text[:-1][named & (text[:-1] == text[1:])]
 
 
 @cache
-def _names(file: str) -> frozenset[str]:
-    return frozenset(_forms(name_list(file)))
+def _names(file: str) -> list[str]:
+    return sorted(_forms(name_list(file)))
 
 
 _FINDERS: Final[dict[str, Callable[[pl.Series], BoolArray]]] = {
@@ -162,8 +149,8 @@ _FINDERS: Final[dict[str, Callable[[pl.Series], BoolArray]]] = {
     "card": _with_card,
     "phone": _with_phone,
     "digit": _contains(r"\d"),
-    "name": _with_name,
-    "place": _with_place,
+    "name": lambda texts: _marked(texts, _beside),
+    "place": lambda texts: _marked(texts, _place_names().texts_with),
     "street": _contains(_STREET),
 }
 

@@ -88,18 +88,6 @@ class Lexicon:
         start = np.searchsorted(phrase, np.arange(phrases.len() + 1)).astype(np.int32)
         return cls(phrases.to_list(), start, node[order], weight[order], curated[order])
 
-    @classmethod
-    def of_pairs(cls, pairs: Iterable[tuple[str, int, float]]) -> Lexicon:
-        """Build the table from curated (text, node, weight)."""
-        listed = list(pairs)
-        return cls.gather(
-            [text for text, _, _ in listed],
-            np.arange(len(listed), dtype=np.int32),
-            np.array([node for _, node, _ in listed], np.int32),
-            np.array([weight for *_, weight in listed], np.float32),
-            np.ones(len(listed), np.bool_),
-        )
-
     def __len__(self) -> int:
         return len(self.texts)
 
@@ -128,6 +116,43 @@ class Lexicon:
         own = np.full(len(self), UNKNOWN, np.int64)
         own[self.phrase[weakest_first]] = self.node[weakest_first]
         return own
+
+
+class PhraseSet:
+    """Phrases in normal form, found in whole columns of texts by the classifier's trie."""
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        self.phrases = sorted({*phrases})
+        tokens = tokens_of(pl.Series(self.phrases, dtype=pl.String))
+        self._numbers = {word: number for number, word in enumerate(tokens.words)}
+        self._table = PairTable()
+        self._table.reserve(tokens.codes.size)
+        ends, states = kernel.grow(tokens.codes, tokens.bounds, kernel.SPELT, 1, self._table.arrays)
+        self._phrase = np.full(states, UNKNOWN, np.int64)
+        self._phrase[ends] = np.arange(ends.size)
+
+    def spans(self, texts: Tokens, *, longest: bool = True) -> tuple[IntArray, ...]:
+        """Return first word, end and number of the phrases from left to right, the longest first.
+
+        They do not overlap; if not `longest`, also those inside and across others are returned.
+        """
+        numbers = np.array([self._numbers.get(word, UNKNOWN) for word in texts.words], np.int64)
+        asked = numbers[texts.codes], texts.bounds, self._table.arrays, self._phrase, longest
+        found = np.empty((kernel.spans(*asked, np.empty((0, 3), np.int64)), 3), np.int64)
+        kernel.spans(*asked, found)
+        return tuple(found.T)
+
+    def texts_with(self, texts: Tokens) -> IntArray:
+        """Return the numbers of texts that contain a phrase, one for each phrase."""
+        return texts.text_of(self.spans(texts)[0])
+
+    def names_in(self, texts: Tokens, *, longest: bool = True) -> list[list[str]]:
+        """Return the phrases of each text, see `spans`."""
+        first, _, phrase = self.spans(texts, longest=longest)
+        names: list[list[str]] = [[] for _ in texts.bounds[1:]]
+        for text, number in zip(texts.text_of(first).tolist(), phrase.tolist(), strict=True):
+            names[text].append(self.phrases[number])
+        return names
 
 
 class Vocabulary:

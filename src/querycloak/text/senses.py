@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, wraps
+from functools import cache, cached_property, lru_cache, wraps
+from itertools import pairwise
 from pathlib import Path
 from threading import RLock
 from typing import Final, ParamSpec, TypeVar
@@ -14,15 +15,16 @@ import numpy as np
 import polars as pl
 
 from querycloak.text import _ancestry
-from querycloak.text.lexicon import Int32Array
+from querycloak.text.lexicon import Int32Array, PhraseSet
 from querycloak.text.normalise import (
     FUNCTION_WORDS,
     STOP_WORDS,
     IntArray,
-    PhraseSet,
+    Tokens,
     normalise,
     normalise_text,
     stemmer,
+    tokens_of,
 )
 from querycloak.text.noun_phrases import noun_phrases
 from querycloak.text.taxonomy import Taxonomy, load, load_taxonomy
@@ -132,45 +134,52 @@ class ConceptLexicon:
 
 def _labels(phrases: Sequence[tuple[str, int]], meanings: dict[str, int], size: int) -> list[str]:
     """Return the first phrase of each concept that means it and, met alone, is read as one."""
-    labels, idioms = [""] * size, _idioms(meanings)
-    for text, concept in phrases:
-        if not labels[concept] and meanings.get(text) == concept and _stands_alone(text):
-            words = text.split(" ")
-            if len(words) < 3 or _split(words, idioms) == [(0, len(words))]:
-                labels[concept] = text
+    possible = [
+        (text, concept)
+        for text, concept in phrases
+        if meanings.get(text) == concept and _stands_alone(text.split(" "))
+    ]
+    tokens = tokens_of(pl.Series([text for text, _ in possible], dtype=pl.String))
+    first, end = _split(tokens, _idioms(meanings))
+    text = tokens.text_of(first)
+    labels = [""] * size
+    for number in text[(first == tokens.bounds[text]) & (end == tokens.bounds[text + 1])].tolist():
+        name, concept = possible[number]
+        labels[concept] = labels[concept] or name
     return labels
 
 
-def _stands_alone(text: str) -> bool:
+def _stands_alone(words: Sequence[str]) -> bool:
     """Check whether a phrase neither begins nor ends with a stop word."""
-    words = text.split(" ")
-    return len(text) > 1 and words[0] not in FUNCTION_WORDS and words[-1] not in FUNCTION_WORDS
+    return words[0] not in FUNCTION_WORDS and words[-1] not in FUNCTION_WORDS
 
 
 def _idioms(meanings: Iterable[str]) -> PhraseSet:
     """Return the phrases with `of`, `the` and the like inside, and those of their first word and length."""
-    texts = list(meanings)
+    texts = [(text, text.split(" ")) for text in meanings]
     shapes = {
         (words[0], len(words))
-        for words, text in ((text.split(" "), text) for text in texts)
-        if len(words) > 2 and not FUNCTION_WORDS.isdisjoint(words[1:-1]) and _stands_alone(text)
+        for _, words in texts
+        if len(words) > 2 and not FUNCTION_WORDS.isdisjoint(words[1:-1]) and _stands_alone(words)
     }
-    return PhraseSet(text for text in texts if (text.partition(" ")[0], text.count(" ") + 1) in shapes)
+    return PhraseSet(text for text, words in texts if (words[0], len(words)) in shapes)
 
 
-def _split(words: list[str], idioms: PhraseSet) -> list[tuple[int, int]]:
-    """Return spans between stop words; known phrases with stop words (`bill of rights`) stay whole."""
-    spans, start, place = [], 0, 0
-    while place < len(words):
-        found = idioms.at(words, place)
-        if found or words[place] in FUNCTION_WORDS:
-            spans.append((start, place))
-            start = place + (found[0].count(" ") + 1 if found else 1)
-            if found:
-                spans.append((place, start))
-        place = max(place + 1, start)
-    spans.append((start, len(words)))
-    return [(first, last) for first, last in spans if first < last]
+def _split(tokens: Tokens, idioms: PhraseSet) -> tuple[IntArray, IntArray]:
+    """Return the spans between stop words; known phrases with stop words (`bill of rights`) stay whole."""
+    size = tokens.codes.size
+    separates = pl.Series(tokens.words, dtype=pl.String).is_in(["", *FUNCTION_WORDS]).to_numpy()
+    first, end, _ = idioms.spans(tokens)
+    within = np.zeros(size + 1, np.int64)
+    within[first] += 1
+    within[end] -= 1
+    kept = (np.cumsum(within)[:size] > 0) | ~separates[tokens.codes]
+    opens = np.zeros(size + 1, np.bool_)
+    opens[np.concatenate([tokens.bounds, first, end])] = True
+    opens[1:] |= ~kept
+    starts = np.flatnonzero(opens[:size] & kept)
+    ends = np.flatnonzero(kept & (opens[1:] | ~np.append(kept[1:], False))) + 1
+    return starts, ends
 
 
 def concept_lexicon(taxonomy: str | Path | None = None) -> ConceptLexicon:
@@ -234,9 +243,6 @@ class ConceptSpans:
         return np.fromiter((phrase.concept for phrase in self.phrases), np.int64, len(self.phrases))
 
 
-_Match = tuple[str, int, bool]
-
-
 class ConceptMapper:
     """Splits queries into phrases and finds the concept of each.
 
@@ -251,37 +257,26 @@ class ConceptMapper:
     def read(self, queries: pl.Series) -> ConceptSpans:
         """Return the concepts of queries; each distinct one should be given once."""
         parts = queries.fill_null("").str.replace_all(_SEPARATORS, ",").str.split(",")
-        sizes = parts.list.len().to_numpy()
         flat = parts.explode().fill_null("")
         flat = flat.set(flat.str.contains(_ADDRESS), "")
-        words = [text.split(" ") if text else [] for text in normalise(flat).to_list()]
-        idioms = self._lexicon.idioms
-        spans = [_split(part, idioms) for part in words] if self._lexical else _parsed(flat, words)
+        tokens = tokens_of(normalise(flat))
+        first, end = _split(tokens, self._lexicon.idioms) if self._lexical else _parsed(flat, tokens)
+        part = tokens.text_of(first)
+        last = np.maximum(tokens.bounds[part], np.concatenate([[0], end])[:-1])  # end of the span before
+        query = np.repeat(np.arange(queries.len()), parts.list.len().to_numpy())[part]
+        words = [tokens.words[code] for code in tokens.codes.tolist()]
         phrases: list[Phrase] = []
-        known: dict[tuple[str, ...], _Match] = {}
-        counts = np.zeros(sizes.size + 1, np.int64)
-        owners = np.repeat(np.arange(sizes.size), sizes).tolist()
-        for query, part, found in zip(owners, words, spans, strict=True):
-            new = list(self._concepts(part, found, known))
-            counts[query + 1] += len(new)
-            phrases += new
+        counts = np.zeros(queries.len() + 1, np.int64)
+        look_up = cache(self._look_up)
+        for owner, before, start, stop in np.stack([query, last, first, end], axis=1).tolist():
+            text, removed, plural = look_up(tuple(words[start:stop]))
+            if text:
+                between, without = tuple(words[before:start]), tuple(words[start : start + removed])
+                phrases.append(Phrase(self._lexicon.concept_of[text], between, without, plural, text))
+                counts[owner + 1] += 1
         return ConceptSpans(phrases, np.cumsum(counts))
 
-    def _concepts(
-        self, words: list[str], spans: Iterable[tuple[int, int]], known: dict[tuple[str, ...], _Match]
-    ) -> Iterator[Phrase]:
-        last = 0
-        for start, end in spans:
-            span = tuple(words[start:end])
-            if span not in known:
-                known[span] = self._look_up(span)
-            text, removed, plural = known[span]
-            if text:
-                concept, between = self._lexicon.concept_of[text], tuple(words[last:start])
-                yield Phrase(concept, between, tuple(words[start : start + removed]), plural, text)
-            last = end
-
-    def _look_up(self, words: tuple[str, ...]) -> _Match:
+    def _look_up(self, words: tuple[str, ...]) -> tuple[str, int, bool]:
         """Return the known phrase in a phrase, how many words before it are left out, and if it is a plural.
 
         Without a parser, also without the last words: a list often ends in an unknown name, as in
@@ -301,20 +296,22 @@ class ConceptMapper:
         return "", 0, False
 
 
-def _parsed(texts: pl.Series, words: Sequence[list[str]]) -> list[list[tuple[int, int]]]:
+def _parsed(texts: pl.Series, tokens: Tokens) -> tuple[IntArray, IntArray]:
     """Return where the parser's noun phrases are among the words."""
-    spans = []
-    for phrases, inside in zip(noun_phrases(texts.to_list()), words, strict=True):
-        found, place = [], 0
+    spans: list[tuple[int, int]] = []
+    words = [tokens.words[code] for code in tokens.codes.tolist()]
+    bounds = pairwise(tokens.bounds.tolist())
+    for phrases, (low, high) in zip(noun_phrases(texts.to_list()), bounds, strict=True):
+        place = low
         for phrase in phrases:
             wanted = phrase.split(" ")
-            starts = range(place, len(inside) - len(wanted) + 1)
-            start = next((s for s in starts if inside[s : s + len(wanted)] == wanted), None)
+            starts = range(place, high - len(wanted) + 1)
+            start = next((s for s in starts if words[s : s + len(wanted)] == wanted), None)
             if start is not None:  # the parser cuts `bob's` in two
                 place = start + len(wanted)
-                found.append((start, place))
-        spans.append(found)
-    return spans
+                spans.append((start, place))
+    found = np.array(spans, np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
 
 
 def rewrite_query(phrases: Sequence[Phrase], labels: Sequence[str], how: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+
+import numpy as np
 
 from querycloak.text.classifier import LexicalClassifier
 from querycloak.text.lexicon import Lexicon
@@ -22,6 +25,19 @@ LEXICON = {
 DEEP = {"hurricane": "News/Weather/storm/windstorm/cyclone/hurricane", "putter": "Sports/Golf/club/putter"}
 
 
+def lexicon_of(pairs: Sequence[tuple[str, int, float]]) -> Lexicon:
+    """Return curated (text, node, weight) as a lexicon."""
+    texts, nodes, weights = zip(*pairs, strict=True) if pairs else ((), (), ())
+    curated = np.ones(len(texts), np.bool_)
+    return Lexicon.gather(
+        texts,
+        np.arange(len(texts), dtype=np.int32),
+        np.array(nodes, np.int32),
+        np.array(weights, np.float32),
+        curated,
+    )
+
+
 def small_taxonomy() -> Taxonomy:
     names, parents, nodes = [""], [-1], {"": 0}
 
@@ -39,7 +55,7 @@ def small_taxonomy() -> Taxonomy:
         for term in terms.split(",")
     ]
     pairs += [(term, node(path), 1.0) for term, path in DEEP.items()]
-    return build(parents, names, Lexicon.of_pairs(pairs))
+    return build(parents, names, lexicon_of(pairs))
 
 
 @cache

@@ -11,10 +11,9 @@ from querycloak.errors import ParameterError, UnknownName
 from querycloak.text import classifier
 from querycloak.text.classifier import Evidence, LexicalClassifier, NgramModel
 from querycloak.text.classify import CLASSIFIERS, categories, make
-from querycloak.text.lexicon import Lexicon
 from querycloak.text.taxonomy import build
 
-from .small_taxonomy import small_classifier, small_taxonomy
+from .small_taxonomy import lexicon_of, small_classifier, small_taxonomy
 
 
 def answers(queries):
@@ -112,7 +111,7 @@ def test_no_queries_give_no_answers():
 
 
 def test_a_taxonomy_without_words_answers_nothing():
-    empty = LexicalClassifier(build([-1, 0], ["", "Sports"], Lexicon.of_pairs([])))
+    empty = LexicalClassifier(build([-1, 0], ["", "Sports"], lexicon_of([])))
     assert empty.classify(pl.Series(["golf", ""], dtype=pl.String)).category.tolist() == [-1, -1]
 
 
@@ -134,7 +133,7 @@ def test_classifiers_are_found_by_name():
 
 def test_the_index_keeps_the_stronger_weight_where_forms_meet():
     def said(*pairs):
-        tree = build([-1, 0, 1], ["", "Sports", "Golf"], Lexicon.of_pairs(pairs))
+        tree = build([-1, 0, 1], ["", "Sports", "Golf"], lexicon_of(pairs))
         return LexicalClassifier(tree).scores("golfing")[1].tolist()
 
     assert said(("golf", 2, 3.0), ("golfs", 2, 1.0)) == said(("golf", 2, 3.0)) > said(("golfs", 2, 1.0))
@@ -144,7 +143,7 @@ def deep_tree(depth):
     """Return a taxonomy with the same terms at depth 2 or 3."""
     names = ["", "Sports", "Golf", "Golf Clubs"][: depth + 1]
     pairs = [("driver set", depth, 1.0), ("putting green", depth, 1.0), ("fairway wood", depth, 1.0)]
-    return build(range(-1, depth), names, Lexicon.of_pairs(pairs))
+    return build(range(-1, depth), names, lexicon_of(pairs))
 
 
 def test_own_terms_count_as_much_at_any_depth():

@@ -11,7 +11,7 @@ from querycloak.text.classifier import Classification
 from querycloak.text.classify import classify_log
 from querycloak.text.taxonomy import load
 
-from .small_taxonomy import small_classifier, small_taxonomy
+from .small_taxonomy import lexicon_of, small_classifier, small_taxonomy
 
 ADDRESS = "http://www.weather.example/"
 
@@ -103,10 +103,9 @@ def test_progress_is_told():
 
 
 def test_paths_are_cut_at_thirteen_levels():
-    from querycloak.text.lexicon import Lexicon
     from querycloak.text.taxonomy import build
 
-    deep = build(range(-1, 15), ["", *(f"n{i}" for i in range(15))], Lexicon.of_pairs([]))
+    deep = build(range(-1, 15), ["", *(f"n{i}" for i in range(15))], lexicon_of([]))
 
     class Deepest:
         taxonomy, reads_urls = deep, False

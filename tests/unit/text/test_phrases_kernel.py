@@ -14,6 +14,8 @@ from querycloak.kernels.hash_table import PairTable
 from querycloak.text import _phrases as kernel
 from querycloak.text import classifier as lexical
 from querycloak.text.classifier import CONFIDENT, Classification, LexicalClassifier
+from querycloak.text.lexicon import PhraseSet
+from querycloak.text.normalise import tokens_of
 
 LABELLED = Path(__file__).parents[2] / "data" / "topics" / "labelled.csv"
 
@@ -104,3 +106,28 @@ def test_the_shipped_taxonomy_answers_everyday_queries():
     assert (found.category >= 0).mean() >= 0.98
     assert right[test].mean() >= 0.80
     assert right[test & (found.confidence >= CONFIDENT)].mean() >= 0.6
+
+
+TEXTS = st.lists(st.sampled_from("abc"), max_size=6).map(" ".join)
+
+
+@given(st.sets(TEXTS.filter(bool), max_size=6), st.lists(TEXTS, max_size=4))
+def test_phrases_of_a_column_are_those_of_each_text(phrases, texts):
+    known, tokens = PhraseSet(phrases), tokens_of(pl.Series(texts, dtype=pl.String))
+    for text, every, longest in zip(
+        texts, known.names_in(tokens, longest=False), known.names_in(tokens), strict=True
+    ):
+        words, place, left_to_right = text.split(), 0, []
+        assert every == [
+            run
+            for a in range(len(words))
+            for b in range(a + 1, len(words) + 1)
+            if (run := " ".join(words[a:b])) in phrases
+        ]
+        while place < len(words):
+            here = [b for b in range(len(words), place, -1) if " ".join(words[place:b]) in phrases]
+            left_to_right += [" ".join(words[place:b]) for b in here[:1]]
+            place = here[0] if here else place + 1
+        assert longest == left_to_right
+    with_some = {text for text, names in enumerate(known.names_in(tokens)) if names}
+    assert {*known.texts_with(tokens).tolist()} == with_some

@@ -13,15 +13,16 @@ from querycloak.errors import DataError, ParameterError
 from querycloak.text import remote_classifier as remote
 from querycloak.text.classifier import Evidence
 from querycloak.text.classify import classify_log
-from querycloak.text.lexicon import Lexicon
 from querycloak.text.remote_classifier import RemoteClassifier
 from querycloak.text.taxonomy import build
+
+from .small_taxonomy import lexicon_of
 
 SECRET = "planted secret query"
 
 
 def tree():
-    return build([-1, 0, 1], ["", "Sports", "Golf"], Lexicon.of_pairs([]))
+    return build([-1, 0, 1], ["", "Sports", "Golf"], lexicon_of([]))
 
 
 class Handler(BaseHTTPRequestHandler):

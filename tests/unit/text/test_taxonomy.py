@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from querycloak.errors import DataError, UnknownName
 from querycloak.text import load
 from querycloak.text import taxonomy_files as storage
-from querycloak.text.lexicon import Lexicon
 from querycloak.text.taxonomy import Taxonomy, build
 from querycloak.text.taxonomy_files import SLASH
+
+from .small_taxonomy import lexicon_of
 
 TOPICS = ["Adult", "Arts", "Business", "Computers", "Games", "Health", "Home", "Kids", "News", "Recreation"]
 TOPICS += ["Reference", "Regional", "Science", "Shopping", "Society", "Sports"]
@@ -23,7 +24,7 @@ nodes = st.integers(0, 82_000)
 
 def toy() -> Taxonomy:
     """root{A{A1{A1x},A2},B{B1}}"""
-    return build([-1, 0, 1, 2, 1, 0, 5], ["", "A", "A1", "A1x", "A2", "B", "B1"], Lexicon.of_pairs([]))
+    return build([-1, 0, 1, 2, 1, 0, 5], ["", "A", "A1", "A1x", "A2", "B", "B1"], lexicon_of([]))
 
 
 def climb(tree: Taxonomy, node: int) -> list[int]:
@@ -48,7 +49,7 @@ def test_the_toy_tree() -> None:
 @pytest.mark.parametrize("parent", [[], [0], [-1, -1], [-1, 2, 0], [-1, 1]])
 def test_a_tree_has_one_root_and_parents_come_first(parent: list[int]) -> None:
     with pytest.raises(DataError):
-        build(parent, ["x"] * len(parent), Lexicon.of_pairs([]))
+        build(parent, ["x"] * len(parent), lexicon_of([]))
 
 
 def test_an_unknown_path_is_told_without_repeating_it() -> None:
@@ -159,5 +160,5 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytes
 
 def test_of_equal_pairs_the_strongest_counts_whatever_the_order() -> None:
     pairs = [("Dog", 1, 0.5), ("dog", 1, 1.0), ("dog", 1, 0.25), ("dog", 2, 2.0), ("-", 3, 1.0)]
-    assert Lexicon.of_pairs(pairs).categories("dog") == [(2, 2.0), (1, 1.0)]
-    assert Lexicon.of_pairs(pairs[::-1]).categories("dog") == [(2, 2.0), (1, 1.0)]
+    assert lexicon_of(pairs).categories("dog") == [(2, 2.0), (1, 1.0)]
+    assert lexicon_of(pairs[::-1]).categories("dog") == [(2, 2.0), (1, 1.0)]

@@ -6,7 +6,6 @@ terms of a page, and so on. `Events.table` gives the features under the paper's 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -29,7 +28,8 @@ from querycloak.attacks.link_learned.words import (
 from querycloak.attacks.searches import Searches
 from querycloak.log import IntArray
 from querycloak.text.entities import places as listed_places
-from querycloak.text.normalise import PhraseSet
+from querycloak.text.lexicon import PhraseSet
+from querycloak.text.normalise import Tokens
 from querycloak.text.taxonomy import load
 
 #: The features of Table 2, in its order.
@@ -160,7 +160,7 @@ def read(frame: pl.DataFrame, known: TermFrequencies) -> Events:
     addresses = _words_of_addresses(searches)
     landing_from, on_pages = _pages(searches, addresses)
     landing, entry = of_words(on_pages, size, stemmed=True)
-    places = [cities_and_countries(row) for row in in_order]
+    cities, countries = cities_and_countries(in_order)
     letters, letters_start = _letters(searches.query)
     return Events(
         searches=searches,
@@ -169,11 +169,11 @@ def read(frame: pl.DataFrame, known: TermFrequencies) -> Events:
         landing=landing,
         landing_weights=weigh(landing.bags, entry, rarity(on_pages.distinct)[on_pages.code]),
         urls=of_words(addresses, size, stemmed=False)[0],
-        adult=of_lists([adult_terms().all_in(row) for row in in_order]),
-        landing_adult=of_lists([adult_terms().all_in(row) for row in on_pages.of_texts(size)]),
+        adult=of_lists(adult_terms().names_in(in_order, longest=False)),
+        landing_adult=of_lists(adult_terms().names_in(on_pages.of_texts(size), longest=False)),
         categories=Categories.of(searches),
-        cities=of_lists([cities for cities, _ in places]),
-        countries=of_lists([countries for _, countries in places]),
+        cities=of_lists(cities),
+        countries=of_lists(countries),
         letters=letters,
         letters_start=letters_start,
         landing_from=landing_from,
@@ -261,8 +261,8 @@ def _places() -> PhraseSet:
     return PhraseSet(listed_places())
 
 
-def cities_and_countries(words: Sequence[str]) -> tuple[Collection[str], Collection[str]]:
-    """Return the cities in a text, and the countries in it, those of its cities included."""
-    found = [listed_places()[phrase] for phrase in _places().longest_in(words)]
-    cities = {place.city for place in found if place.city}
-    return cities, {country for place in found for country in place.countries}
+def cities_and_countries(texts: Tokens) -> tuple[list[set[str]], list[set[str]]]:
+    """Return the cities in each text, and the countries in it, those of its cities included."""
+    found = [[listed_places()[phrase] for phrase in names] for names in _places().names_in(texts)]
+    cities = [{place.city for place in places if place.city} for places in found]
+    return cities, [{country for place in places for country in place.countries} for places in found]

@@ -19,7 +19,7 @@ import polars as pl
 from querycloak.attacks.searches import Searches
 from querycloak.errors import MissingExtra
 from querycloak.log import IntArray
-from querycloak.text.normalise import normalise, number
+from querycloak.text.normalise import Tokens, normalise, number
 from querycloak.text.taxonomy import load
 from querycloak.text.urls import url_words
 
@@ -46,12 +46,11 @@ class Words:
     code: IntArray
     distinct: list[str]
 
-    def of_texts(self, texts: int) -> list[list[str]]:
+    def of_texts(self, texts: int) -> Tokens:
         """Return the words of each text, in order."""
-        found: list[list[str]] = [[] for _ in range(texts)]
-        for text, code in zip(self.text.tolist(), self.code.tolist(), strict=True):
-            found[text].append(self.distinct[code])
-        return found
+        order = np.argsort(self.text, kind="stable")
+        bounds = np.searchsorted(self.text[order], np.arange(texts + 1))
+        return Tokens(self.code[order], bounds, self.distinct)
 
 
 def split(texts: pl.Series, longest: int = LONGEST) -> Words:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from querycloak.attacks.link_learned import features, relations, words
 from querycloak.attacks.link_learned.words import TermFrequencies
+from querycloak.text.normalise import Tokens, normalise_text
 from tests.reference import naive_relations as naive
 
 pytestmark = pytest.mark.learn
@@ -177,13 +178,23 @@ def as_rows(number: int, search: dict) -> list[dict]:
     ]
 
 
+def as_tokens(text: list[str]) -> Tokens:
+    return Tokens(np.arange(len(text)), np.array([0, len(text)]), text)
+
+
+def adult_terms_in(text: list[str]) -> list[str]:
+    """Look every run of words up."""
+    runs = [" ".join(text[a:b]) for a in range(len(text)) for b in range(a + 1, len(text) + 1)]
+    return [run for run in runs if run in features.adult_terms().phrases]
+
+
 def naively(rows: list[dict]) -> naive.Search:
     """Take the features of a search from its rows, one by one."""
     first = rows[0]
-    asked = words.split(pl.Series([first["query"] or ""])).of_texts(1)[0]
+    asked = [word for word in normalise_text(first["query"] or "").split(" ") if word]
     page = (first["landing"] or "").split()
     urls = [row["url"].split(".")[1] for row in rows if row["url"]]
-    cities, countries = features.cities_and_countries(asked)
+    (cities,), (countries,) = features.cities_and_countries(as_tokens(asked))
     total = sum(OTHERS.counts.values())
     return naive.Search(
         time=first["time"],
@@ -191,8 +202,8 @@ def naively(rows: list[dict]) -> naive.Search:
         query=first["query"],
         terms=words.stems(asked),
         landing=list(zip(words.stems(page), words.rarity(page).tolist(), strict=True)),
-        adult=features.adult_terms().all_in(asked),
-        landing_adult=features.adult_terms().all_in(page),
+        adult=adult_terms_in(asked),
+        landing_adult=adult_terms_in(page),
         errors=int(words.misspelt(asked).sum()),
         categories=frozenset(row["category"] for row in rows if row["category"]),
         cities=frozenset(cities),
