@@ -94,13 +94,6 @@ class Layout:
         """Whether the format can take no further columns."""
         return registry.get(self.format).traits.fixed_columns
 
-    def name_in_frame(self, column: str) -> str | None:
-        """Return the column of a log's frame that a column of the file holds, if any."""
-        for canonical, name in self.mapping.items():
-            if name == column:
-                return canonical
-        return column if column in self.kept else None
-
     def adding(self, names: Iterable[str]) -> Layout:
         """Return a layout that has these columns of a frame too; one with fixed columns turns into `tsv`."""
         new = [name for name in names if name not in self.mapping and name not in self.kept and name != "row"]
@@ -122,8 +115,10 @@ class Layout:
     def arrange(self, frame: pl.DataFrame, first_row: int = 0) -> pl.DataFrame:
         """Return the file's columns, named by position since names can repeat; absent ones are empty."""
         columns = []
+        names = dict(zip(self.kept, self.kept, strict=True))
+        names |= {column: name for name, column in reversed([*self.mapping.items()])}
         for place, column in enumerate(self.columns):
-            name = self.name_in_frame(column)
+            name = names.get(column)
             if name is None or name not in frame.columns:
                 values = pl.Series([None], dtype=pl.String).new_from_index(0, frame.height)
             elif name == "time" and frame.schema[name] == pl.Datetime:

@@ -52,24 +52,20 @@ class OutputFile:
 
     def take_over(self, path: Path) -> Path:
         """Move what is written so far to a private file, and start again."""
+        self._file.seek(0)
         with path.open("wb") as file:
-            self._copy_to(file)
+            shutil.copyfileobj(self._file, file)
         path.chmod(0o600)
         self._file.seek(0)
         self._file.truncate()
         self._hash = hashlib.sha256()
         return path
 
-    def _copy_to(self, file: IO[bytes]) -> None:
-        self._file.seek(0)
-        shutil.copyfileobj(self._file, file)
-
     @property
     def temporary(self) -> Path | bytes:
         """The unfinished output: a path, or the bytes."""
-        held = io.BytesIO()
-        self._copy_to(held)
-        return held.getvalue()
+        self._file.seek(0)
+        return self._file.read()
 
     @property
     def sha256(self) -> str:

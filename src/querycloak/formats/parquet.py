@@ -180,11 +180,6 @@ class ParquetStream:
         if self._error is not None:
             raise self._error
 
-    def abandon(self) -> None:
-        """Stop; the file is incomplete."""
-        with contextlib.suppress(Exception):
-            self.close()
-
 
 class ParquetEncoder(Encoder):
     """Writes frames as they come; a single frame is written at once.
@@ -274,7 +269,8 @@ class ParquetEncoder(Encoder):
     def abandon(self) -> None:
         """Stop; the file is incomplete."""
         if self._stream is not None and not self._finished:
-            self._stream.abandon()
+            with contextlib.suppress(Exception):
+                self._stream.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -284,6 +284,10 @@ class _Entries:
     node: IntArray
     weight: FloatArray
 
+    def __add__(self, later: _Entries) -> _Entries:
+        pairs = zip(vars(self).values(), vars(later).values(), strict=True)
+        return _Entries(*(np.concatenate(pair) for pair in pairs))
+
 
 class PhraseIndex:
     """The phrases of a taxonomy as arrays for the kernel: a trie of words, and the categories of its ends."""
@@ -294,8 +298,8 @@ class PhraseIndex:
         phrases = tokens_of(texts)
         stop = is_stop(phrases.words)
         self.vocabulary, forms = surface_forms(texts, phrases, stop, own >= 0)
-        words, more = _word_weights(taxonomy, phrases, stop, own)
-        self.arrays = self._build(SurfaceForms.concat(forms, words), _appended(_weigh(taxonomy), more))
+        words, more = _word_weights(taxonomy, phrases, stop, own)  # their phrases come after all others
+        self.arrays = self._build(SurfaceForms.concat(forms, words), _weigh(taxonomy) + more)
 
     def _build(self, forms: SurfaceForms, entries: _Entries) -> tuple[Any, ...]:
         """Add all forms to the trie twice, as spelt and as stems, and list the categories of each end."""
@@ -339,48 +343,22 @@ def _word_weights(
     """Return words of curated phrases that are no curated phrases themselves, with weak weights.
 
     The lexicon may have `mortgage calculator` and `mortgage rates`, but not `mortgage payoff`: the word
-    `mortgage` still points to banking.
+    `mortgage` still points to banking. The phrases of a word must belong to few topics.
     """
-    topic_of = taxonomy.at_level(np.arange(taxonomy.size), 1).astype(np.int64)
-    word, node, weight = words_of_phrases(phrases, stop, own, topic_of)
     alone = (np.diff(phrases.bounds) == 1) & (own >= 0)
-    fresh = ~np.isin(word, phrases.codes[phrases.bounds[:-1][alone]])
-    words, number = np.unique(word[fresh], return_inverse=True)
-    weight = weight[fresh] * _topic_factor(taxonomy, node[fresh])
-    entries = _Entries(number + own.size, node[fresh], weight)
-    return SurfaceForms.single_words(words, np.arange(words.size) + own.size), entries
-
-
-def words_of_phrases(
-    tokens: Tokens, stop: BoolArray, category: IntArray, topic_of: IntArray
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return (word, category, weight) of words whose phrases belong to few topics.
-
-    `category` has each phrase's own category or -1, `topic_of` each category's topic.
-    """
-    sizes = np.diff(tokens.bounds)
-    phrase = np.repeat(np.arange(sizes.size), sizes)
-    used = ~stop[tokens.codes] & (category[phrase] >= 0)
-    word, node = tokens.codes[used], category[phrase[used]]
-    pairs, where = np.unique(np.stack([word, node]), axis=1, return_inverse=True)
+    category = np.repeat(own, np.diff(phrases.bounds))
+    used = ~stop[phrases.codes] & (category >= 0)
+    pairs, where = np.unique(np.stack([phrases.codes[used], category[used]]), axis=1, return_inverse=True)
+    word, node = pairs
     by_category = np.bincount(where.ravel()).astype(np.float64)
-    _, at = np.unique(np.stack([pairs[0], topic_of[pairs[1]]]), axis=1, return_inverse=True)
+    _, at = np.unique(np.stack([word, taxonomy.at_level(node, 1)]), axis=1, return_inverse=True)
     by_topic = np.bincount(at.ravel(), by_category)[at.ravel()]
-    everything = np.bincount(pairs[0], by_category)[pairs[0]]
-    share = by_topic / (everything + CAUTION)
-    strength = BACKOFF * share * by_category / by_topic
-    kept = share >= LEAST_SHARE
-    return pairs[0][kept], pairs[1][kept], strength[kept]
-
-
-def _appended(entries: _Entries, more: _Entries) -> _Entries:
-    """Return entries of both, those of later phrases after the others and in the order of phrases."""
-    order = np.argsort(more.phrase, kind="stable")
-    return _Entries(
-        np.concatenate([entries.phrase, more.phrase[order]]),
-        np.concatenate([entries.node, more.node[order]]),
-        np.concatenate([entries.weight, more.weight[order]]),
-    )
+    share = by_topic / (np.bincount(word, by_category)[word] + CAUTION)
+    weight = BACKOFF * share * by_category / by_topic * _topic_factor(taxonomy, node)
+    kept = (share >= LEAST_SHARE) & ~np.isin(word, phrases.codes[phrases.bounds[:-1][alone]])
+    words, number = np.unique(word[kept], return_inverse=True)
+    entries = _Entries(number + own.size, node[kept], weight[kept])
+    return SurfaceForms.single_words(words, np.arange(words.size) + own.size), entries
 
 
 def _per_state(
