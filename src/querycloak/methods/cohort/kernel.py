@@ -273,15 +273,6 @@ def release(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def chain(user, slot, head, following):  # type: ignore[no-untyped-def]
-    """Chain waiting records to their users anew, in this order."""
-    head[:] = -1
-    for i in range(user.size):
-        following[slot[i]] = head[user[i]]
-        head[user[i]] = slot[i]
-
-
-@njit(cache=True, nogil=True)
 def release_rest(completed, full, size, members, start, head, following, out):  # type: ignore[no-untyped-def]
     """At the end let go what waited for the cohorts that were formed last."""
     n = 0

@@ -32,7 +32,7 @@ from querycloak.methods.shared.labels import (
     labels_setting,
 )
 from querycloak.methods.shared.readings import mapper_setting, taxonomy_setting
-from querycloak.methods.shared.records import RecordProtector
+from querycloak.methods.shared.records import RecordProtector, require_users
 from querycloak.protector import USER_AND_QUERY, Traits
 from querycloak.settings import setting
 
@@ -168,7 +168,7 @@ class Microaggregation(LabelMethod, RecordProtector):
 
     def check_user_count(self, people: int) -> None:
         """Raise ParameterError if the log has fewer than k users."""
-        self._require_users(self.settings.k, people)
+        require_users(self.name, self.settings.k, people)
 
     def push(self, batch: Batch) -> Batch:
         """Hold all records until the log has ended."""
