@@ -21,10 +21,8 @@ from querycloak.protector import Protector, State
 def require_users(method: str, k: int, people: int, hint: str = "the largest possible k is {people}") -> None:
     """Raise ParameterError if the log has fewer than k users; the hint is given if it has several."""
     if people < k:
-        hint = hint.format(people=people) if people > 1 else ""
-        raise ParameterError(
-            f"{method}: `k` is {k}, but the log has only {plural(people, 'user')}", hint=hint
-        )
+        few = f"{method}: `k` is {k}, but the log has only {plural(people, 'user')}"
+        raise ParameterError(few, hint=hint.format(people=people) if people > 1 else "")
 
 
 class RecordBuffer:
@@ -95,8 +93,8 @@ class RecordProtector(Protector):
 class WindowProtector(RecordProtector):
     """Method that protects each window of time, a `day` or a `week`, by itself, as soon as it is over.
 
-    A window is over when a record of a later one comes, or the watermark has passed its end. Records that come
-    after that are dropped. With the span `none` the whole log is one window.
+    A window is over when a record of a later one comes, or the watermark has passed its end. Records that
+    come after that are dropped. With the span `none` the whole log is one window.
     """
 
     late: ClassVar[str]  # why records of a window that is over are dropped
