@@ -161,8 +161,8 @@ class Cohort(LabelMethod):
         self._held.reserve(self.assignment.people)
         out = np.empty((len(self._held), 2), np.int64)
         chains = self._held.last, self._held.before
-        arrays = self.assignment.cohort_of, self.assignment.full, *self.assignment.slot_arrays
-        n = kernel.release(people, slots, completed, *arrays, self._last_full, *chains, out)
+        arrays = self.assignment.full, self.assignment.arrays, self._last_full
+        n = kernel.release(people, slots, completed, *arrays, *chains, out)
         freed = self._held.pop(out[:n, 0])
         return self._labelled(freed.replace(seq=np.maximum(freed.seq, batch.seq[out[:n, 1]])))
 
@@ -179,7 +179,7 @@ class Cohort(LabelMethod):
         """Draw each record's label from the cohort of its author."""
         cohort = self.assignment.cohort_of[freed.user]
         drawn = np.empty(len(freed), np.int64)
-        kernel.draw_labels(*self._words, freed.row, cohort, *self.assignment.slot_arrays, drawn)
+        kernel.draw_labels(*self._words, freed.row, cohort, self.assignment.arrays, drawn)
         return apply_time_policy(self.settings.time, self._labels.apply(freed.replace(user=drawn)))
 
     def erase(self, users: IntArray, rows: IntArray) -> None:
@@ -197,7 +197,7 @@ class Cohort(LabelMethod):
             last = self._joined(last)
         out = np.empty((len(self._held), 2), np.int64)
         chains = self._held.last, self._held.before
-        n = kernel.release_rest(last, self.assignment.full, *self.assignment.slot_arrays, *chains, out)
+        n = kernel.release_rest(last, self.assignment.full, self.assignment.arrays, *chains, out)
         freed = self._labelled(self._held.pop(out[:n, 0]))
         self.drop(self._held.pop_all().row, "the cohort did not fill up")
         return freed

@@ -25,6 +25,7 @@ from querycloak.methods.microaggregation.representatives import (
     diversify_picks,
     is_required,
     merge_until_diverse,
+    proportional_picks,
 )
 from querycloak.methods.shared.labels import (
     LabelMethod,
@@ -233,6 +234,11 @@ class Microaggregation(LabelMethod, RecordProtector):
         for place, name in enumerate(("user", "time", "rank")):
             content ^= siphash.draw(key, place, getattr(records, name))
         return siphash.draw(key, purpose, content.view(np.int64))
+
+    def _picks(self, records: Batch, members: IntArray) -> IntArray:
+        """Return the places of each member's share of records, by the frequencies of queries."""
+        own = np.searchsorted(members, records.user)
+        return self._diversify(proportional_picks(own, records.query, self.draws(records)), records)
 
     def _diversify(self, chosen: IntArray, records: Batch) -> IntArray:
         """Return picks that have the required number of topics; the least draws are preferred."""

@@ -16,22 +16,13 @@ from querycloak.methods.microaggregation import (
     mdav,
     tree_distance,
 )
-from querycloak.methods.microaggregation.representatives import common_right_part, means, proportional_picks
+from querycloak.methods.microaggregation.representatives import common_right_part, means
 from querycloak.methods.microaggregation.text_distance import WEIGHTS, distances, starts_of, summary_vectors
 from querycloak.settings import setting
 from querycloak.text.urls import labels_of
 
 
-class MicroaggTexts(Microaggregation):
-    """Microaggregation whose histories have records of each user by the frequencies of queries."""
-
-    def _picks(self, records: Batch, members: IntArray) -> IntArray:
-        """Return the places of each member's share of records."""
-        own = np.searchsorted(members, records.user)
-        return self._diversify(proportional_picks(own, records.query, self.draws(records)), records)
-
-
-class MicroaggPlain(MicroaggTexts):
+class MicroaggPlain(Microaggregation):
     """Group people by the queries that they have in common, as plain texts, and show one history a group.
 
     The baseline of the semantic method: two queries are the same or they are not. The history of a group
@@ -69,7 +60,7 @@ class MicroaggPlain(MicroaggTexts):
         return self._shown(chosen.query, time=chosen.time, category=chosen.category)
 
 
-class MicroaggSyntactic(MicroaggTexts):
+class MicroaggSyntactic(Microaggregation):
     """Group people whose searches look alike, and show one history a group: queries, mean times and ranks.
 
     Users are compared search by search: time, rank, domain name, and the words by edit distance. The history
