@@ -136,7 +136,7 @@ def _beside(tokens: Tokens) -> IntArray:
     first, last = (words.is_in(_names(file)).to_numpy()[tokens.codes] for file in _NAME_FILES)
     named = (first[:-1] & last[1:]) | (last[:-1] & first[1:])
     text = tokens.text_of(np.arange(tokens.codes.size))
-    return text[:-1][named & (text[:-1] == text[1:])]
+    return np.asarray(text[:-1][named & (text[:-1] == text[1:])], np.int64)
 
 
 @cache
