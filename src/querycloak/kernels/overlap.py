@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from querycloak.kernels.arrays import IntArray, spans
+from querycloak.kernels.arrays import spans
 
+IntArray = npt.NDArray[np.int64]
 #: Two columns of equal length: each history that is looked for, and a label that it may be.
 Pairs = tuple[IntArray, IntArray]
 

@@ -246,12 +246,12 @@ class Swap(LabelMethod):
             crowd = int(self._numbers.table[:, kernel.HELD].max(initial=0)) + len(batch)
             self._guard.meet(batch.query, slots)
             self._guard.make_room(kernel.TRIES * len(batch) * crowd)
-            arrivals = (*arrivals, self._guard.text_of)
-            return self._run(kernel.guarded, (*start, self._guard.limit), arrivals, self._guard.arrays)
+            own = (*arrivals, self._guard.text_of)
+            return self._run(kernel.guarded, (*start, self._guard.limit), own, self._guard.arrays)
         distinct = self.settings.draw == "distinct"
         if self.settings.level == "auto":
-            start = (*start, distinct, self.settings.patience)
-            return self._run(kernel.swap_with_promotion, start, (category, top, batch.user, slots))
+            patient = (*start, distinct, self.settings.patience)
+            return self._run(kernel.swap_with_promotion, patient, (category, top, batch.user, slots))
         return self._run(kernel.swap, (*start, distinct), arrivals)
 
     def _run(

@@ -97,7 +97,8 @@ def _listed(evidence: Evidence, level: int) -> tuple[_Moves, _Moves]:
     place = gone["place"].to_numpy()
     parts = [(user, category), (gone["user"], cut.rows[place])]
     both = pl.concat([users.hash(6) ^ pl.Series(categories).hash(7) for users, categories in parts])
-    pair = both.rank("dense").cast(pl.Int32).to_numpy() - np.int32(1)
+    ranks: IntArray = both.rank("dense").cast(pl.Int32).to_numpy()
+    pair = ranks - np.int32(1)
     at = gone["released_after"].cast(pl.Int64).to_numpy()
     nowhere, rows = np.full(category.size, -1), gone["released_row"].to_numpy()
     return (
