@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
-
-import polars as pl
 
 from querycloak.engines.local import warm_up
 from querycloak.errors import Busy, NotFound, QueryCloakError, Unavailable, UsageError
@@ -20,7 +18,6 @@ from querycloak.keys import Secret, derive
 from querycloak.service import entries, kafka_client, state
 from querycloak.service.ingest.group_commit import GroupCommitter, PendingRequest
 from querycloak.service.ingest.idempotency import IdempotencyKeys
-from querycloak.service.ingest.parse import ParsedBody
 from querycloak.service.ingest.pseudonyms import Pseudonyms
 from querycloak.service.monitor.monitor import Monitor
 from querycloak.service.settings import ServiceSettings, Setup
@@ -170,7 +167,7 @@ class Service:
         self._timer = threading.Thread(target=self._run_timer, name="querycloak-timer", daemon=True)
         self._timer.start()
         if self._source is not None:
-            self._source.start(self._submit_read, self.worker.stream.read)
+            self._source.start(self.submit, self.worker.stream.read)
         self._running = True
 
     def begin_stop(self) -> None:
@@ -221,26 +218,11 @@ class Service:
 
     # Ingestion
 
-    def submit_records(self, body: ParsedBody, key: bytes = b"") -> Future[dict[str, Any]]:
-        """Commit records; the answer is set when they are on disk."""
-        return self._submit(len(body.records), PendingRequest("records", body, key=key))
-
-    def submit_queries(self, body: ParsedBody, key: bytes = b"") -> Future[dict[str, Any]]:
-        """Commit UBI searches, which are held for their clicks."""
-        return self._submit(len(body.records), PendingRequest("queries", body, key=key))
-
-    def submit_events(self, clicks: pl.DataFrame, key: bytes = b"") -> Future[dict[str, Any]]:
-        """Commit clicks of searches that arrive before or after them."""
-        return self._submit(clicks.height, PendingRequest("events", frame=clicks, key=key))
-
-    def _submit_read(self, body: ParsedBody, read: Mapping[str, int]) -> Future[dict[str, Any]]:
-        """Commit records of a source together with the position after them."""
-        return self._submit(len(body.records), PendingRequest("records", body, facts={"read": dict(read)}))
-
-    def _submit(self, records: int, request: PendingRequest) -> Future[dict[str, Any]]:
+    def submit(self, request: PendingRequest) -> Future[dict[str, Any]]:
+        """Commit records, UBI searches or clicks; the answer is set when they are on disk."""
         if self.worker.failure is not None:
             raise Unavailable("the service has failed; its log has the reason")
-        if self.worker.counts_now()[1] + records > self.settings.backlog:
+        if self.worker.counts_now()[1] + len(request) > self.settings.backlog:
             raise Busy("the backlog of records to be applied is full", hint="try again in a few seconds")
         return self._committer.submit(request)
 

@@ -27,9 +27,6 @@ CREATE TABLE IF NOT EXISTS querycloak_stream
 CREATE TABLE IF NOT EXISTS querycloak_profile
     (stream integer NOT NULL, label text NOT NULL, category text NOT NULL, count bigint NOT NULL,
      PRIMARY KEY (stream, label, category));
-CREATE TABLE IF NOT EXISTS querycloak_total
-    (stream integer NOT NULL, category text NOT NULL, count bigint NOT NULL,
-     PRIMARY KEY (stream, category));
 """
 _FRESH = """CREATE TEMPORARY TABLE querycloak_more
             (label text, category text, more bigint) ON COMMIT DROP"""
@@ -81,7 +78,7 @@ class PostgresProfiles(SqlProfiles):
 
 def _register(database: Connection, stream: str) -> tuple[int, int]:
     database.execute(_LOCK)
-    if database.execute("SELECT to_regclass('querycloak_total')").fetchone() == (None,):
+    if database.execute("SELECT to_regclass('querycloak_profile')").fetchone() == (None,):
         database.execute(_TABLES)  # only then: a role that may not create tables can use those that are there
     database.execute(
         "INSERT INTO querycloak_stream (name, last) VALUES (%s, 0) ON CONFLICT (name) DO NOTHING", (stream,)

@@ -130,7 +130,7 @@ def test_old_samples_make_room(tmp_path: Path) -> None:
             service.monitor.sample()
         send(service, made_up()[:20])
         service.monitor.sample()
-        samples = service.monitor.samples()
+        samples = list(service.monitor.samples)
     assert len(samples) == monitor.SAMPLES
     assert samples[-1][1] == 20
     assert samples[0][0] <= samples[-1][0]
