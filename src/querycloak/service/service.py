@@ -79,7 +79,10 @@ class Service:
         self._key_database = Database(self._database.path)  # its reads do not wait for readers of lines
         self._keys = IdempotencyKeys(self._key_database, secret, self.settings.retry_seconds)
         self.join_key = derive(secret, "query ids")
-        stream = self._stream(secret)
+        taxonomy = self.settings.taxonomy or None
+        classifier = QueryClassifier(taxonomy=taxonomy) if self.settings.classify else None
+        click_wait = self.settings.click_seconds * 1_000_000
+        stream = Stream(self.setup.stages, secret, classifier, click_wait, self.observers)
         self._stream_snapshots = StreamSnapshots(self._snapshots, self.setup, secret)
         position = self._stream_snapshots.restore(stream, self.wal.last_number)
         self._saved, self._restored_lines = position, stream.released
@@ -111,13 +114,6 @@ class Service:
         else:
             secret = Secret.from_file(Path(file)) if file else Secret.load_or_create(self.folder / "secret")
         return derive(secret.value, "service")
-
-    def _stream(self, secret: bytes) -> Stream:
-        classifier = (
-            QueryClassifier(taxonomy=self.settings.taxonomy or None) if self.settings.classify else None
-        )
-        click_wait = self.settings.click_seconds * 1_000_000
-        return Stream(self.setup.stages, secret, classifier, click_wait, self.observers)
 
     def _sinks(self) -> list[Sink]:
         """Open the sinks: always the released log, and a file or topic beside it.
@@ -317,7 +313,11 @@ class Service:
         now = time.monotonic()
         if now - self._last_snapshot >= self.settings.snapshot_seconds:
             self._last_snapshot = now
-            self._snapshot_or_expire()
+            if self.worker.counts_now()[0].position > self._saved:
+                self._committer.call(self.wal.start_new_segment)
+                self._in_background(self._checkpoint)
+            else:  # no entry was applied since the last snapshot
+                self._in_background(partial(self.released.forget, time.time()))
         if self._profiles.due():
             self._in_background(self.worker.flush_profiles)
         if now - self._last_due_check >= _DUE_PERIOD:
@@ -329,14 +329,6 @@ class Service:
         retention = self.settings.hold_seconds * 1_000_000
         if self.worker.stream.is_due(time.time_ns() // 1000, retention):
             self._committer.submit(PendingRequest("tick", facts={"retention": retention}))
-
-    def _snapshot_or_expire(self) -> None:
-        """Write a snapshot if an entry was applied since the last; else only delete old released lines."""
-        if self.worker.counts_now()[0].position > self._saved:
-            self._committer.call(self.wal.start_new_segment)
-            self._in_background(self._checkpoint)
-        else:
-            self._in_background(partial(self.released.forget, time.time()))
 
     def _in_background(self, work: Callable[[], Any]) -> None:
         """Run work in the worker's thread; log a failure, since it is tried again when it is next due."""

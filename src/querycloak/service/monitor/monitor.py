@@ -222,14 +222,14 @@ def by_category(category: pl.Series) -> list[dict[str, Any]]:
     parts = counts.group_by(top.alias("top"), part.alias("part")).agg(pl.col("held").sum())
     parts = parts.sort("held", "part", descending=[True, False])
     listed = [
-        {"category": name, "held": int(rows["held"].sum()), "parts": _shortened(_parts(rows))}
+        {
+            "category": name,
+            "held": int(rows["held"].sum()),
+            "parts": _shortened(rows.select(category="part", held="held").to_dicts()),
+        }
         for (name,), rows in parts.group_by("top", maintain_order=True)
     ]
     return _shortened(sorted(listed, key=lambda one: (-one["held"], one["category"])))
-
-
-def _parts(rows: pl.DataFrame) -> list[dict[str, Any]]:
-    return rows.select(category="part", held="held").to_dicts()
 
 
 def _shortened(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:

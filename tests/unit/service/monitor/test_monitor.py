@@ -65,7 +65,7 @@ def test_the_window_stays_small_however_much_leaves_at_once() -> None:
     assert window.truth()["released_row"].to_list() == list(range(41, 51))
     for first in range(51, 151):
         window.on_release(left(first, [first], [first + 1], ["a"]))
-    assert len(window) <= 20
+    assert window._count <= 20
     assert window.truth().height == 10
 
 
