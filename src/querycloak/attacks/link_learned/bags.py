@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-import polars as pl
 
 from querycloak.attacks.link_learned.relations_kernel import Bags, Weights
 from querycloak.attacks.link_learned.words import FloatArray, Words, stems
@@ -21,30 +19,10 @@ class Named:
     bags: Bags
     names: Sequence[str]
 
-    def __len__(self) -> int:
-        return self.bags.start.size - 1
-
     @property
     def sizes(self) -> IntArray:
         """How many different things each search has."""
         return np.diff(self.bags.start)
-
-    def counts(self) -> pl.Series:
-        """Return `term, count` of what each search has, in the order of the numbers."""
-        rows = [
-            [{"term": self.names[item], "count": round(count)} for item, count in zip(*row, strict=True)]
-            for row in self._rows()
-        ]
-        return pl.Series(rows, dtype=pl.List(pl.Struct({"term": pl.String, "count": pl.Int64})))
-
-    def sets(self) -> pl.Series:
-        """Return the names of what each search has, in alphabetical order."""
-        rows = [sorted(self.names[item] for item in items) for items, _ in self._rows()]
-        return pl.Series(rows, dtype=pl.List(pl.String))
-
-    def _rows(self) -> Iterable[tuple[list[int], list[float]]]:
-        start, item, count = self.bags.start.tolist(), self.bags.item.tolist(), self.bags.times.tolist()
-        return ((item[a:b], count[a:b]) for a, b in pairwise(start))
 
 
 def gather(search: IntArray, item: IntArray, size: int) -> tuple[Bags, IntArray]:
