@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,8 @@ from querycloak import settings as declared
 from querycloak.attacks.auxiliary import KnownRecords, LabelledTraces, Request, Targets, TraceColumns
 from querycloak.attacks.base import Attack, AttackerView, ClusteredTrace, TraceClusters
 from querycloak.attacks.case import LANDING
-from querycloak.attacks.link_learned import features, pair_scores, relations, training
+from querycloak.attacks.link_learned import features, pair_scores, training
+from querycloak.attacks.link_learned.relations_kernel import NAMES
 from querycloak.attacks.link_learned.released import LinkReleased
 from querycloak.attacks.link_learned.words import TermFrequencies
 from querycloak.attacks.searches import Searches, in_time
@@ -140,8 +140,8 @@ class LinkLearned(Attack):
         lessons = training.lessons(user, first["fake"].to_numpy(), chosen.lessons)
         if not lessons:
             raise NotApplicable("nobody beside the targets has real and fake searches to learn from")
-        relate, fakes = partial(relations.relate, read), chosen.pairs == "all"
-        return training.learn(relate, lessons, chosen.functions, chosen.seed, fakes), len(lessons)
+        fakes = chosen.pairs == "all"
+        return training.learn(read.relate, lessons, chosen.functions, chosen.seed, fakes), len(lessons)
 
     def _separate(
         self,
@@ -153,7 +153,7 @@ class LinkLearned(Attack):
         """Score all pairs of one person's searches, and cut."""
         chosen: Any = self.settings
         read = features.read(first_searches(rows, chosen.events), background)
-        size, relate = len(read), partial(relations.relate, read)
+        size, relate = len(read), read.relate
         row = read.searches.frame["released_row"].cast(pl.Int64).to_numpy()[read.searches.first_row]
         if chosen.aggregate == "majority":
             scores = pair_scores.majority(relate, size, functions, chosen.clusters, chosen.seed)
@@ -181,7 +181,7 @@ class LinkLearned(Attack):
             "searches_of_a_target": float(np.median(sizes)),
             "cut_short": sum(size == self.settings.events for size in sizes),
             "landing_pages_from": landing_from(rows),
-            "importances": training.importances(functions, relations.NAMES),
+            "importances": training.importances(functions, NAMES),
         }
 
 

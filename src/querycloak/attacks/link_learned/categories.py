@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from querycloak.attacks.link_learned.bags import Named, gather, of_lists
 from querycloak.attacks.link_learned.relations_kernel import Bags, Tree
+from querycloak.attacks.link_learned.words import Named, gather, of_lists
 from querycloak.attacks.searches import Searches
 from querycloak.log import IntArray
 from querycloak.text.reader import TextReader

@@ -12,21 +12,26 @@ from functools import cache
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from querycloak.attacks.link_learned import relations_kernel as kernel
-from querycloak.attacks.link_learned.bags import Named, of_lists, of_words, weigh
 from querycloak.attacks.link_learned.categories import Categories, pages
 from querycloak.attacks.link_learned.words import (
     FloatArray,
+    Named,
     TermFrequencies,
     Words,
     misspelt,
+    of_lists,
+    of_words,
     rarity,
     split,
     split_addresses,
+    weigh,
 )
 from querycloak.attacks.searches import Searches
+from querycloak.kernels.threads import cores, each
 from querycloak.log import IntArray
 from querycloak.text.entities import places as listed_places
 from querycloak.text.normalise import PhraseSet
@@ -34,6 +39,8 @@ from querycloak.text.taxonomy import load
 
 #: Characters of a query that the edit distance reads; what people type is far shorter.
 MOST_LETTERS = 400
+#: Pairs that one thread relates at a time.
+_PIECE = 1 << 17
 #: The first day of the weekend, from Monday = 1.
 _SATURDAY = 6
 _HOURS_OF_A_WINDOW = 2
@@ -83,6 +90,25 @@ class Events:
             self.countries.bags,
             self.categories.tree,
         )
+
+    def relate(
+        self, first: IntArray, second: IntArray, threads: int | None = None
+    ) -> npt.NDArray[np.float32]:
+        """Return a row of relations for each pair of events, nan where one is not known.
+
+        Pairs that come in runs with the same first event are the cheapest. `S_LandPagTerms2` alone depends on
+        which of two is the first.
+        """
+        out = np.empty((first.size, kernel.RELATIONS), np.float32)
+        arrays, names = self.arrays, (self.terms.names, self.landing.names, self.urls.names)
+        sizes = np.array([*map(len, names), self.letters.max(initial=-1) + 1], np.int64)
+
+        def some(at: int) -> None:
+            piece = slice(at, at + _PIECE)
+            kernel.relate(arrays, sizes, first[piece], second[piece], out[piece])
+
+        each(some, range(0, first.size, _PIECE), min(cores(threads), first.size // _PIECE + 1))
+        return out
 
 
 def read(frame: pl.DataFrame, known: TermFrequencies) -> Events:

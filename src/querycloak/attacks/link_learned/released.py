@@ -19,7 +19,7 @@ from querycloak.attacks.auxiliary import (
 )
 from querycloak.attacks.base import Attack, AttackerView, Claim, RecordClaims
 from querycloak.attacks.case import LANDING
-from querycloak.attacks.link_learned import features, reattaching, relations, training
+from querycloak.attacks.link_learned import features, reattaching, training
 from querycloak.attacks.link_learned import relations_kernel as kernel
 from querycloak.attacks.link_learned.reattaching import Person
 from querycloak.attacks.link_learned.words import FloatArray, TermFrequencies
@@ -125,11 +125,11 @@ class Table:
     @property
     def names(self) -> Sequence[str]:
         """The relations, in the order of `relate`."""
-        return (*relations.NAMES, LABEL) if self.shares else relations.NAMES
+        return (*kernel.NAMES, LABEL) if self.shares else kernel.NAMES
 
     def relate(self, person: Person, known: IntArray, records: IntArray) -> training.Relations:
         """Compare known searches of a person with released records."""
-        found = relations.relate(self.read, known, records)
+        found = self.read.relate(known, records)
         if person.labels is None:
             return found
         return np.column_stack([found, person.labels[records].astype(np.float32)])
