@@ -168,7 +168,7 @@ def attack(
         beside = Path(certificate) if certificate else certificates.path_of(Path(release))
         needed = beside.is_file() or any(one.certified for one in prepared)
         document = certificates.read(beside) if needed else {}
-        extra = frozenset[str]().union(*(one.trace_columns for one in requests))
+        extra = frozenset[str]().union(*(one.trace_columns for one in prepared))
         if needed:
             layout = formats.Layout.from_dict(document["release"]["layout"])
             released = formats.read(str(release), layout=layout, required=())

@@ -45,7 +45,7 @@ class AuxiliaryData:
 class Request(ABC):
     """One kind of auxiliary information, with the settings that its draw needs."""
 
-    #: Under which the attack finds the frame in its view; empty if there is none.
+    #: Under which the attack finds the frame in its view.
     name: ClassVar[str]
     #: What an attacker with this information knows, unless that depends on the settings.
     grants: ClassVar[Knowledge]
@@ -55,11 +55,6 @@ class Request(ABC):
         """Columns of the original that the draw reads, beside user, query and category."""
         return frozenset()
 
-    @property
-    def trace_columns(self) -> frozenset[str]:
-        """Columns of a trace that are read if it has them, beside the canonical ones."""
-        return frozenset()
-
     def knowledge(self) -> Knowledge:
         """Return what an attacker with this information knows."""
         return self.grants
@@ -67,25 +62,6 @@ class Request(ABC):
     @abstractmethod
     def draw(self, case: Case) -> AuxiliaryData:
         """Draw the information from a case."""
-
-
-@dataclass(frozen=True)
-class TraceColumns(Request):
-    """Further columns of the trace itself, such as the messages that a peer received."""
-
-    columns: frozenset[str]
-    name: ClassVar[str] = ""
-    grants: ClassVar = Knowledge.RELEASE
-
-    @property
-    def trace_columns(self) -> frozenset[str]:
-        """The columns."""
-        return self.columns
-
-    def draw(self, case: Case) -> AuxiliaryData:
-        """Return the columns that the trace has."""
-        names = [name for name in case.release.columns if name in self.columns]
-        return AuxiliaryData(case.release.select("released_row", *names))
 
 
 @dataclass(frozen=True)
@@ -387,10 +363,7 @@ class EarlySearches(Request):
     name: ClassVar[str] = "remembered"
     grants: ClassVar = Knowledge.SEARCHES
 
-    @property
-    def original_columns(self) -> frozenset[str]:
-        """All columns."""
-        return frozenset(CANONICAL)
+    original_columns = frozenset(CANONICAL)
 
     def draw(self, case: Case) -> AuxiliaryData:
         """Return the rows of the first searches of targets."""

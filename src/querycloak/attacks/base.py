@@ -223,6 +223,8 @@ class Attack(ABC):
     Settings: ClassVar[type[declared.Settings]]
     #: Columns of the release without which the attack cannot run.
     columns: ClassVar[frozenset[str]] = frozenset({"user", "query"})
+    #: Further columns of a trace that it reads if there are any, such as the messages that a peer received.
+    trace_columns: ClassVar[frozenset[str]] = frozenset()
     #: Whether it needs a certificate; a trace of a crowd, for instance, has none.
     certified: ClassVar[bool] = True
     #: Whether it runs when no attack is named.
@@ -238,7 +240,7 @@ class Attack(ABC):
     @classmethod
     def sees(cls) -> list[str]:
         """Return what the attacker has by default: the release, and the names of the requests."""
-        return ["release", *sorted(one.name for one in cls(cls.Settings()).requests() if one.name)]
+        return ["release", *sorted(one.name for one in cls(cls.Settings()).requests())]
 
     def knowledge(self) -> Knowledge:
         """Return what the attacker knows beside the release."""

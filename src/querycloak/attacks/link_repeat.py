@@ -21,9 +21,9 @@ from querycloak.attacks.release_order import (
     author_em,
     cohort_recovery,
     read_stream,
-    replay,
     windows,
 )
+from querycloak.kernels.order import group
 from querycloak.settings import setting
 
 #: Records of a group that are settled together, and how many records more each person is taken to have:
@@ -90,7 +90,7 @@ def by_string(seen: ReleaseStream) -> Grouped:
     known = int(codes.max(initial=-1)) + 1
     alone = np.flatnonzero(codes < 0)
     codes[alone] = known + np.arange(alone.size)
-    order, groups = replay.group(codes, known + alone.size)
+    order, groups = group(codes, known + alone.size)
     return order, groups
 
 

@@ -13,6 +13,7 @@ from querycloak.attacks.base import AssumedSettings, Attack, AttackerView, Attri
 from querycloak.attacks.release_order import categories_at, replay
 from querycloak.dictionary import Dictionary
 from querycloak.kernels import siphash
+from querycloak.kernels.order import group
 from querycloak.settings import setting
 
 IntArray = npt.NDArray[np.int64]
@@ -53,7 +54,7 @@ class CategoryReplay(Attack):
         user = labels.encode(view.release["user"])
         rows = np.flatnonzero(user >= 0)
         category, categories = categories_at(view.release, level)
-        order, starts = replay.group(category[rows], categories)
+        order, starts = group(category[rows], categories)
         guessed, linked = replay.relink(
             self.rule,
             k,

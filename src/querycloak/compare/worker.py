@@ -60,14 +60,10 @@ def _run(job: Job, log: Path, folder: Path) -> dict[str, Any]:
     spent["measure"] = time.perf_counter() - started
     return {
         "promises": _promises(report),
-        "released": report.released,
-        "withheld": report.withheld,
-        "rows": report.rows_read,
         "labels": _labels(job, report),
         "findings": findings,
         "measures": measures,
         "seconds": {name: round(value, 3) for name, value in spent.items()},
-        "audit_seconds": report.seconds.get("audit", 0.0),
         "peak_mb": round(_peak()),
     }
 
@@ -79,14 +75,9 @@ def _stored(finding: Finding) -> dict[str, Any]:
 
 def _promises(report: Report) -> list[dict[str, Any]]:
     """Return each method's promise, the verdict of its audit, and what it does not cover."""
+    fields = ("method", "audit", "facts", "does_not_protect_against")
     return [
-        {
-            "method": one["method"],
-            "words": one["promise"],
-            "audit": one["audit"],
-            "facts": one["facts"],
-            "does_not_protect_against": one["does_not_protect_against"],
-        }
+        {"words": one["promise"], **{name: one[name] for name in fields}}
         for one in report.certificate["methods"]
     ]
 

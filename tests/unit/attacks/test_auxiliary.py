@@ -20,7 +20,6 @@ from querycloak.attacks.auxiliary import (
     KnownVolumes,
     LabelledTraces,
     Targets,
-    TraceColumns,
     TrainingRecords,
     TrainingSearches,
 )
@@ -132,7 +131,6 @@ def test_without_the_methods_an_attack_that_learns_does_not_apply(log, release, 
 @pytest.mark.parametrize(
     ("request_", "knowledge"),
     [
-        (TraceColumns(frozenset({"handed_by"})), Knowledge.RELEASE),
         (KnownVolumes(), Knowledge.VOLUMES),
         (Frequencies(), Knowledge.FREQUENCIES),
         (KnownSearches(10), Knowledge.TEXTS),

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from querycloak.compare.decide import eligible, judge_bound, worst_audit
 from querycloak.compare.result import ATTACKERS
+from querycloak.formatting import percent
 from querycloak.measures.base import ALL_USES, KEEP, USES
 from querycloak.report.comparison import answers, view
 from querycloak.report.comparison.answers import choose, verdict_text
-from querycloak.report.numbers import percent
 from tests.unit.report.comparisons import HOSTILE, comparison, made, usual
 
 

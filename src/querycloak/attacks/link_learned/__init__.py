@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from querycloak import settings as declared
-from querycloak.attacks.auxiliary import KnownRecords, LabelledTraces, Request, Targets, TraceColumns
+from querycloak.attacks.auxiliary import KnownRecords, LabelledTraces, Request, Targets
 from querycloak.attacks.base import Attack, AttackerView, ClusteredTrace, TraceClusters
 from querycloak.attacks.case import LANDING
 from querycloak.attacks.link_learned import features, pair_scores, training
@@ -39,6 +39,7 @@ class LinkLearned(Attack):
 
     name = "link-learned"
     game = "linkage"
+    trace_columns = frozenset({LANDING})
     certified = False
     fast = False
 
@@ -100,7 +101,6 @@ class LinkLearned(Attack):
             Targets(*drawn),
             LabelledTraces(*drawn),
             KnownRecords(*drawn, self.settings.history),
-            TraceColumns(frozenset({LANDING})),
         )
 
     def against(self, *, fakes: bool) -> Attack:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from querycloak.attacks.release_order import replay
 from querycloak.dictionary import CategoryDictionary, Dictionary
+from querycloak.kernels.order import group
 from querycloak.log import NO_TIME
 
 Codes = npt.NDArray[np.int32]
@@ -61,7 +61,7 @@ def read_stream(release: pl.DataFrame, level: int) -> ReleaseStream:
     columns = [label[rows], string, category[rows]] + ([time[rows]] if time is not None else [])
     opens = _opens(columns)
     label, string, category = (column[opens] for column in columns[:3])
-    order, starts = replay.group(category, categories)
+    order, starts = group(category, categories)
     at = np.full(release.height, NOWHERE, np.int64)
     at[rows] = _inverse(order)[np.cumsum(opens) - 1]
     return ReleaseStream(
