@@ -209,9 +209,9 @@ Guesses = Attribution | PairGuesses | Identification | ConceptGuesses | TraceClu
 class AssumedSettings(declared.Settings):
     """Settings of an attack that assumes a k and a level; see `AttackerView.assumed_k`."""
 
-    k: int = declared.setting(0, kind=int, at_least=0, help="the attacker's k; 0 takes the certificate's")
+    k: int = declared.setting(0, at_least=0, help="the attacker's k; 0 takes the certificate's")
     level: int = declared.setting(
-        0, kind=int, at_least=0, at_most=13, help="the attacker's level; 0 takes the certificate's"
+        0, at_least=0, at_most=13, help="the attacker's level; 0 takes the certificate's"
     )
 
 

@@ -39,7 +39,6 @@ class BayesConcept(Attack):
 
         prior: str = setting(
             "log",
-            kind=str,
             choices=("log", "uniform"),
             help="how common concepts are: as in the whole `log`, or all the same (`uniform`)",
         )

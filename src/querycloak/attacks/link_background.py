@@ -50,13 +50,11 @@ class LinkBackground(Attack):
         """Settings of `link-background`."""
 
         known: str = setting(
-            "queries", kind=str, choices=("queries", "terms"), help="what is known: whole searches, or terms"
+            "queries", choices=("queries", "terms"), help="what is known: whole searches, or terms"
         )
-        queries: int = setting(
-            3, kind=int, at_least=1, at_most=1000, help="known searches, or terms, of each target"
-        )
-        targets: int = setting(1000, kind=int, at_least=1, at_most=100_000, help="people to look for")
-        seed: int = setting(0, kind=int, at_least=0, help="what the choice of targets starts from")
+        queries: int = setting(3, at_least=1, at_most=1000, help="known searches, or terms, of each target")
+        targets: int = setting(1000, at_least=1, at_most=100_000, help="people to look for")
+        seed: int = setting(0, at_least=0, help="what the choice of targets starts from")
 
     def requests(self) -> tuple[Request, ...]:
         """Return a request for searches or terms of each target."""

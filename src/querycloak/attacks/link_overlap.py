@@ -50,14 +50,13 @@ class LinkOverlap(Attack):
 
         on: str = setting(
             "queries",
-            kind=str,
             choices=("queries", "terms", "categories"),
             help="what histories are compared by: whole queries, their terms, or categories",
         )
         targets: int = setting(
-            10_000, kind=int, at_least=0, help="people to look for, at most, drawn at random; 0: all"
+            10_000, at_least=0, help="people to look for, at most, drawn at random; 0: all"
         )
-        seed: int = setting(0, kind=int, at_least=0, help="what the attack's draws start from")
+        seed: int = setting(0, at_least=0, help="what the attack's draws start from")
 
     def requests(self) -> tuple[Request, ...]:
         """Return a request for whole histories."""

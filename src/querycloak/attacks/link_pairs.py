@@ -64,8 +64,8 @@ class LinkPairs(Attack):
     class Settings(LinkRepeat.Settings):
         """Settings of `link-pairs`."""
 
-        pairs: int = setting(200_000, kind=int, at_least=4, at_most=50_000_000, help="pairs to draw, at most")
-        seed: int = setting(0, kind=int, at_least=0, help="what the draw of pairs starts from")
+        pairs: int = setting(200_000, at_least=4, at_most=50_000_000, help="pairs to draw, at most")
+        seed: int = setting(0, at_least=0, help="what the draw of pairs starts from")
 
     def guess(self, view: AttackerView) -> PairGuesses:
         """Score pairs of rows."""

@@ -59,9 +59,9 @@ class LinkRepeat(Attack):
     class Settings(WindowSettings):
         """Settings of `link-repeat`."""
 
-        rounds: int = setting(6, kind=int, at_least=1, at_most=100, help="rounds of expectation–maximisation")
+        rounds: int = setting(6, at_least=1, at_most=100, help="rounds of expectation–maximisation")
         spread: float = setting(
-            1.0, kind=float, at_least=0.0, help="how readily a repeated string has another author each time"
+            1.0, at_least=0.0, help="how readily a repeated string has another author each time"
         )
 
     def guess(self, view: AttackerView) -> Attribution:

@@ -39,11 +39,10 @@ class CategoryReplay(Attack):
 
         own: str = setting(
             "auto",
-            kind=str,
             choices=("auto", "never", "maybe"),
             help="whether a label may be its record's author; auto: as the method of the release states",
         )
-        seed: int = setting(0, kind=int, at_least=0, help="what the attack's draws start from")
+        seed: int = setting(0, at_least=0, help="what the attack's draws start from")
 
     def guess(self, view: AttackerView) -> Attribution:
         """Replay the release and guess an author for each row that has a label."""

@@ -64,10 +64,10 @@ class LinkTime(Attack):
         """Settings of `link-time`."""
 
         gap: float = setting(
-            30.0, kind=float, at_least=0.0, help="minutes after which a search is not of the same session"
+            30.0, at_least=0.0, help="minutes after which a search is not of the same session"
         )
         chance: float = setting(
-            0.03, kind=float, at_least=0.0, help="records with the same word expected by chance in between"
+            0.03, at_least=0.0, help="records with the same word expected by chance in between"
         )
 
     def guess(self, view: AttackerView) -> Attribution:

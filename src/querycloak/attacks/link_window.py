@@ -21,7 +21,6 @@ class WindowSettings(AssumedSettings):
 
     reach: int = setting(
         0,
-        kind=int,
         at_least=0,
         at_most=10_000,
         help="records of the category looked at on both sides; 0 takes 6 k, at most 128",

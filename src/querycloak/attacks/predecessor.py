@@ -31,7 +31,6 @@ class Predecessor(Attack):
 
         view: str = setting(
             "peers",
-            kind=str,
             choices=("peers", "engine"),
             help="who looks: colluding `peers`, if the trace has any, or the search `engine`",
         )

@@ -44,67 +44,46 @@ _PASSWORD: Final = re.compile(r"://[^/?#]*:[^/?#]+@|[?&][\w.]*password=", re.IGN
 class ServiceSettings(declared.Settings):
     """Settings of `querycloak serve`."""
 
-    host: str = setting("127.0.0.1", kind=str, help="address to listen on; without tokens, loopback only")
-    port: int = setting(8484, kind=int, at_least=0, at_most=65535, help="port to listen on; 0: any free one")
+    host: str = setting("127.0.0.1", help="address to listen on; without tokens, loopback only")
+    port: int = setting(8484, at_least=0, at_most=65535, help="port to listen on; 0: any free one")
     state: str = setting(
-        "", kind=str, help="folder of write-ahead log, snapshots, released lines; default: in your home"
+        "", help="folder of write-ahead log, snapshots, released lines; default: in your home"
     )
-    source: str = setting("http", kind=str, help="`http`, `kafka://HOST:PORT/TOPIC` or `file-tail:PATH`")
-    sink: str = setting("http-pull", kind=str, help="`http-pull`, `kafka://HOST:PORT/TOPIC` or `file:PATH`")
-    profiles: str = setting("sqlite", kind=str, help="`sqlite`, `sqlite:///PATH`, `postgresql://…` or `none`")
-    classify: bool = setting(True, kind=bool, help="classify records without a category")
-    taxonomy: str = setting("", kind=str, help="taxonomy in place of the built-in one")
-    tokens: str = setting("", kind=str, help="token file: names, roles, hashes")
-    tls_certificate: str = setting(
-        "", kind=str, help="certificate file, PEM; with `tls_key`, the service speaks TLS"
-    )
-    tls_key: str = setting("", kind=str, help="private key file, PEM")
-    state_key: str = setting(
-        "", kind=str, help="file with the key that encrypts write-ahead log and snapshots"
-    )
+    source: str = setting("http", help="`http`, `kafka://HOST:PORT/TOPIC` or `file-tail:PATH`")
+    sink: str = setting("http-pull", help="`http-pull`, `kafka://HOST:PORT/TOPIC` or `file:PATH`")
+    profiles: str = setting("sqlite", help="`sqlite`, `sqlite:///PATH`, `postgresql://…` or `none`")
+    classify: bool = setting(True, help="classify records without a category")
+    taxonomy: str = setting("", help="taxonomy in place of the built-in one")
+    tokens: str = setting("", help="token file: names, roles, hashes")
+    tls_certificate: str = setting("", help="certificate file, PEM; with `tls_key`, the service speaks TLS")
+    tls_key: str = setting("", help="private key file, PEM")
+    state_key: str = setting("", help="file with the key that encrypts write-ahead log and snapshots")
     secret_file: str = setting(
-        "",
-        kind=str,
-        help="file with the secret of draws and pseudonyms; default: one in the state folder",
+        "", help="file with the secret of draws and pseudonyms; default: one in the state folder"
     )
-    body_bytes: int = setting(16 << 20, kind=int, at_least=1024, help="largest body, after decompression")
+    body_bytes: int = setting(16 << 20, at_least=1024, help="largest body, after decompression")
     body_seconds: float = setting(30, kind=float, at_least=0.1, help="time for a body to arrive, in seconds")
     head_seconds: float = setting(
         10, kind=float, at_least=0.1, help="time for a request's head to arrive, in seconds"
     )
-    connections: int = setting(1000, kind=int, at_least=1, help="open connections, at most")
+    connections: int = setting(1000, at_least=1, help="open connections, at most")
     rate: float = setting(0, kind=float, at_least=0, help="records a second per token; 0: no limit")
-    backlog: int = setting(
-        2_000_000,
-        kind=int,
-        at_least=1,
-        help="records on disk and not applied, at most; then 429",
-    )
-    retry_seconds: int = setting(
-        86_400, kind=int, at_least=1, help="how long an Idempotency-Key is stored, in seconds"
-    )
+    backlog: int = setting(2_000_000, at_least=1, help="records on disk and not applied, at most; then 429")
+    retry_seconds: int = setting(86_400, at_least=1, help="how long an Idempotency-Key is stored, in seconds")
     click_seconds: int = setting(
-        60, kind=int, at_least=0, help="how long a UBI search is held for its clicks, in seconds"
+        60, at_least=0, help="how long a UBI search is held for its clicks, in seconds"
     )
-    hold_seconds: int = setting(
-        0, kind=int, at_least=0, help="how long a record may be held, in seconds; 0: no limit"
-    )
+    hold_seconds: int = setting(0, at_least=0, help="how long a record may be held, in seconds; 0: no limit")
     keep_bytes: int = setting(
-        4 << 30, kind=int, at_least=1 << 20, help="size of released lines that are kept, in bytes"
+        4 << 30, at_least=1 << 20, help="size of released lines that are kept, in bytes"
     )
-    keep_seconds: int = setting(
-        7 * 86_400, kind=int, at_least=1, help="how long released lines are kept, in seconds"
-    )
-    rotate_bytes: int = setting(
-        256 << 20, kind=int, at_least=1024, help="size at which a file sink is rotated"
-    )
+    keep_seconds: int = setting(7 * 86_400, at_least=1, help="how long released lines are kept, in seconds")
+    rotate_bytes: int = setting(256 << 20, at_least=1024, help="size at which a file sink is rotated")
     snapshot_seconds: float = setting(
         60, kind=float, at_least=0.05, help="least time between snapshots, in seconds"
     )
-    certificate_seconds: int = setting(
-        3600, kind=int, at_least=1, help="time that a certificate covers, in seconds"
-    )
-    wait_seconds: int = setting(60, kind=int, at_least=0, help="longest wait of a long poll, in seconds")
+    certificate_seconds: int = setting(3600, at_least=1, help="time that a certificate covers, in seconds")
+    wait_seconds: int = setting(60, at_least=0, help="longest wait of a long poll, in seconds")
 
     @property
     def folder(self) -> Path:

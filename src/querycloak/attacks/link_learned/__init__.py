@@ -48,49 +48,38 @@ class LinkLearned(Attack):
         """Settings of `link-learned`."""
 
         targets: int = setting(
-            20,
-            kind=int,
-            at_least=1,
-            help="people to attack, drawn; at most half of all, others are learned from",
+            20, at_least=1, help="people to attack, drawn; at most half of all, others are learned from"
         )
         functions: int = setting(
-            15, kind=int, at_least=1, at_most=200, help="linkage functions to learn (the paper: 60)"
+            15, at_least=1, at_most=200, help="linkage functions to learn (the paper: 60)"
         )
         aggregate: str = setting(
             "median",
-            kind=str,
             choices=("median", "mean", "majority"),
             help="how functions agree: median or mean of their scores, or majority of their clusterings",
         )
-        clusters: int = setting(2, kind=int, at_least=2, at_most=10, help="clusters to sort searches into")
+        clusters: int = setting(2, at_least=2, at_most=10, help="clusters to sort searches into")
         history: int = setting(
             0,
-            kind=int,
             at_least=0,
             help="searches of each target known to be real; they mark its cluster. In a release: 20 if 0",
         )
-        lessons: int = setting(
-            130, kind=int, at_least=2, help="a person's first real searches, which are learned from"
-        )
+        lessons: int = setting(130, at_least=2, help="a person's first real searches, which are learned from")
         events: int = setting(
-            2000, kind=int, at_least=4, at_most=5000, help="first searches of a target to look at, at most"
+            2000, at_least=4, at_most=5000, help="first searches of a target to look at, at most"
         )
         pairs: str = setting(
             "paper",
-            kind=str,
             choices=("paper", "all"),
             help="what is learned from: `paper` leaves pairs of two fakes out, `all` takes them as linked",
         )
         candidates: int = setting(
-            2000,
-            kind=int,
-            at_least=1,
-            help="in a release: searches of others among the target's own",
+            2000, at_least=1, help="in a release: searches of others among the target's own"
         )
         labels: bool = setting(
-            False, kind=bool, help="in a release: also look under which labels known searches are found"
+            False, help="in a release: also look under which labels known searches are found"
         )
-        seed: int = setting(0, kind=int, at_least=0, help="what all draws start from")
+        seed: int = setting(0, at_least=0, help="what all draws start from")
 
     settings: Settings
 

@@ -33,7 +33,7 @@ class ProtocolSettings(declared.Settings):
         3, at_least=1, at_most=100, help="largest number of repetitions of the vector before the cut"
     )
     renew: int = _whole(0, at_least=0, help="redraw the vector after this number of own queries; 0: never")
-    back: bool = setting(True, kind=bool, help="whether a query may return to the friend from which it came")
+    back: bool = setting(True, help="whether a query may return to the friend from which it came")
 
     def __post_init__(self) -> None:
         super().__post_init__()

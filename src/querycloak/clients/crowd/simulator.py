@@ -29,9 +29,7 @@ class Behaviour(ProtocolSettings):
     selfish: float = share_setting(0.0, help="share of members that accept no query")
     colluding: float = share_setting(0.0, help="share of members that share all they see")
     churn: float = share_setting(0.0, help="share of the time that members are away")
-    stay: int = setting(
-        1000, kind=int, at_least=1, help="queries of all members during which presence stays the same"
-    )
+    stay: int = setting(1000, at_least=1, help="queries of all members during which presence stays the same")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -26,9 +26,7 @@ MAX_FAKES = 100
 class CoverSettings(declared.Settings):
     """Settings of an obfuscation method; `fakes` is the number of dummy searches per real search."""
 
-    fakes: float = setting(
-        1.0, kind=float, at_least=0, at_most=MAX_FAKES, help="dummy searches per real search"
-    )
+    fakes: float = setting(1.0, at_least=0, at_most=MAX_FAKES, help="dummy searches per real search")
 
     @property
     def per_real(self) -> float:
@@ -40,9 +38,7 @@ class CoverSettings(declared.Settings):
 class TimedSettings(CoverSettings):
     """Settings of a method whose dummy searches a machine sends."""
 
-    timing: str = setting(
-        "random", kind=str, choices=("random", "burst", "regular"), help="times of dummy searches"
-    )
+    timing: str = setting("random", choices=("random", "burst", "regular"), help="times of dummy searches")
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,11 +63,9 @@ class LiveTiming(TimedSettings):
 
     method = "obfuscate"
 
-    every: float = setting(
-        60.0, kind=float, at_least=0.001, at_most=1e9, help="mean seconds between two dummy queries"
-    )
+    every: float = setting(60.0, at_least=0.001, at_most=1e9, help="mean seconds between two dummy queries")
     speed: float = setting(
-        1.0, kind=float, at_least=1e-6, at_most=1e9, help="factor by which time passes faster, for trials"
+        1.0, at_least=1e-6, at_most=1e9, help="factor by which time passes faster, for trials"
     )
 
     def pause(self, stream: KeyedStream) -> float:

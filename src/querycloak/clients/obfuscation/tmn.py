@@ -124,9 +124,7 @@ class TrackMeNot(CoverMethod):
     class Settings(TimedSettings):
         """Settings of `tmn`."""
 
-        bag: str = setting(
-            "", kind=str, file=True, help="file or folder of text, RSS or Atom; else synthetic news"
-        )
+        bag: str = setting("", file=True, help="file or folder of text, RSS or Atom; else synthetic news")
 
     def __init__(self, history: SearchHistory, settings: Settings, key: bytes) -> None:
         super().__init__(history, settings, key)
