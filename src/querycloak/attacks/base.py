@@ -220,7 +220,7 @@ class Attack(ABC):
 
     name: ClassVar[str]
     game: ClassVar[str]
-    Settings: ClassVar[type[declared.Settings]]
+    Settings: ClassVar[type[declared.Settings]] = declared.Settings
     #: Columns of the release without which the attack cannot run.
     columns: ClassVar[frozenset[str]] = frozenset({"user", "query"})
     #: Further columns of a trace that it reads if there are any, such as the messages that a peer received.

@@ -25,7 +25,6 @@ from querycloak.attacks.auxiliary import (
 )
 from querycloak.attacks.base import Attack
 from querycloak.attacks.case import Case
-from querycloak.attacks.controls import NoSettings
 from querycloak.compare import worker
 from querycloak.compare.plan import Job
 from querycloak.compare.spec import parse_attacks, parse_candidates
@@ -50,7 +49,7 @@ def release(log):
 class Learner(Attack):
     """Guesses the label, after a look at a training release."""
 
-    name, game, Settings = "learner", "attribution", NoSettings
+    name, game = "learner", "attribution"
     frames: ClassVar[list[pl.DataFrame]] = []
 
     def requests(self):

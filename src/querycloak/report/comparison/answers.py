@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -354,14 +354,8 @@ def proposal(found: Mapping[str, Any]) -> list[str]:
         "  It does not protect against",
         *(f"  - {line}" for line in chosen["does_not_protect_against"]),
     ]
-    if found["runners_up"]:
-        lines += ["", "  Next best:"]
-        lines += _runners_up(found["runners_up"])
-    return lines
-
-
-def _runners_up(others: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [
+    others = [
         f"  - {one['name']}: keeps {percent(one['keeps'])}, linked {percent(one['linked']['success'])}"
-        for one in others
+        for one in found["runners_up"]
     ]
+    return [*lines, *(["", "  Next best:", *others] if others else [])]
