@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from querycloak.dictionary import Dictionaries
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 #: The columns that QueryCloak knows; `row` (the input's data row, from 0) goes beside them.
 CANONICAL: Final = ("user", "query", "time", "rank", "url", "category")

@@ -12,16 +12,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.attacks.case import Case
 from querycloak.attacks.searches import Searches, in_terms, in_time
 from querycloak.errors import NotApplicable, QueryCloakError
 from querycloak.knowledge import Knowledge
-from querycloak.log import CANONICAL
-
-Flags = npt.NDArray[np.bool_]
+from querycloak.log import CANONICAL, Flags
 
 #: Users with fewer rows are not attacked: some searches must be known, and some left to find.
 _FEWEST_ROWS: Final = 4

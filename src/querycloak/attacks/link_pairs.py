@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from numba import njit
 
@@ -14,14 +13,12 @@ from querycloak.attacks.base import Attack, AttackerView, PairGuesses
 from querycloak.attacks.link_background import CANDIDATES
 from querycloak.attacks.link_repeat import Grouped, LinkRepeat, by_string, cohorts, run_em, window
 from querycloak.attacks.link_window import reach_of
-from querycloak.attacks.release_order import IntArray, ReleaseStream, read_stream
+from querycloak.attacks.release_order import ReleaseStream, read_stream
 from querycloak.attacks.searches import Words, words_of
 from querycloak.kernels.order import group
-from querycloak.log import NO_TIME
+from querycloak.log import NO_TIME, FloatArray, IntArray
 from querycloak.protector import Labels
 from querycloak.settings import setting
-
-FloatArray = npt.NDArray[np.float64]
 
 #: What is looked at, in the order of the weights.
 FEATURES: Final = (

@@ -16,7 +16,6 @@ from querycloak.attacks.base import Attack, AttackerView, Attribution
 from querycloak.attacks.link_window import WindowSettings, reach_of
 from querycloak.attacks.release_order import (
     Codes,
-    IntArray,
     ReleaseStream,
     author_em,
     cohort_recovery,
@@ -24,6 +23,7 @@ from querycloak.attacks.release_order import (
     windows,
 )
 from querycloak.kernels.order import group
+from querycloak.log import IntArray
 from querycloak.settings import setting
 
 #: Records of a group that are settled together, and how many records more each person is taken to have:

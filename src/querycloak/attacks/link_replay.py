@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from querycloak.attacks.base import AssumedSettings, Attack, AttackerView, Attribution
 from querycloak.attacks.release_order import categories_at, replay
@@ -15,8 +14,6 @@ from querycloak.dictionary import Dictionary
 from querycloak.kernels import siphash
 from querycloak.kernels.order import group
 from querycloak.settings import setting
-
-IntArray = npt.NDArray[np.int64]
 
 
 class CategoryReplay(Attack):

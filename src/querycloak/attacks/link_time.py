@@ -19,18 +19,11 @@ from querycloak.attacks.link_repeat import (
     window,
 )
 from querycloak.attacks.link_window import reach_of
-from querycloak.attacks.release_order import (
-    IntArray,
-    ReleaseStream,
-    author_em,
-    read_stream,
-    sessions,
-    windows,
-)
+from querycloak.attacks.release_order import ReleaseStream, author_em, read_stream, sessions, windows
 from querycloak.attacks.searches import words_of
 from querycloak.errors import NotApplicable
 from querycloak.kernels.order import group
-from querycloak.log import NO_TIME
+from querycloak.log import NO_TIME, IntArray
 from querycloak.settings import setting
 
 #: Candidates that a record keeps for the vote of its session, records of a session, rounds of voting.

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.dictionary import Dictionary
 from querycloak.errors import NotApplicable
 from querycloak.kernels.arrays import information
 from querycloak.kernels.overlap import closest
+from querycloak.log import FloatArray, IntArray
 from querycloak.measures.base import Kind, LogPair, Measure, Unit
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 #: Paper 003 calls a person exposed when more than this percentage of the history is.
 EXPOSED: Final = 60.0

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from querycloak.dictionary import ancestors
 from querycloak.errors import NotApplicable
+from querycloak.log import Flags, FloatArray, IntArray
 from querycloak.measures.base import Kind, LogPair, Measure, Unit
 from querycloak.measures.histories import Histories, drawn
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 Labels = Sequence[Hashable]
 
 #: Clusterings of fewer than this many users each, on average, are not tried: the index soars towards copies.
@@ -224,7 +222,7 @@ def ward(distances: FloatArray) -> Hierarchy:
     return Hierarchy(users, pairs[order], added[order])
 
 
-def _next_pair(apart: FloatArray, alive: npt.NDArray[np.bool_], chain: list[int]) -> tuple[int, int]:
+def _next_pair(apart: FloatArray, alive: Flags, chain: list[int]) -> tuple[int, int]:
     """Follow nearest neighbours until two are each other's; they leave the chain."""
     if not chain:
         chain.append(int(np.argmax(alive)))
@@ -297,7 +295,7 @@ def distances_of(counts: FloatArray, paths: Sequence[str]) -> FloatArray:
     return np.asarray(found)
 
 
-def _to_nearest(has: npt.NDArray[np.bool_], node: IntArray, depth: IntArray) -> FloatArray:
+def _to_nearest(has: Flags, node: IntArray, depth: IntArray) -> FloatArray:
     """Return the distance of each path to the nearest that a person has; 1 where no level is shared.
 
     Of the paths below one node the least deep is the nearest, see `querycloak.text.distance`.

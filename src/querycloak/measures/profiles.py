@@ -10,17 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from querycloak.dictionary import Dictionary, ancestors
 from querycloak.errors import NotApplicable
 from querycloak.kernels.order import group
+from querycloak.log import FloatArray, IntArray
 from querycloak.measures.base import Kind, LogPair, Measure, Unit
 from querycloak.measures.counts import largest_tree_emd
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 #: The value of a user without one of the two profiles.
 UNKNOWN = np.nan

@@ -18,7 +18,6 @@ import polars as pl
 from querycloak.attacks.link_learned import relations_kernel as kernel
 from querycloak.attacks.link_learned.categories import Categories, pages
 from querycloak.attacks.link_learned.words import (
-    FloatArray,
     Named,
     TermFrequencies,
     Words,
@@ -32,7 +31,7 @@ from querycloak.attacks.link_learned.words import (
 )
 from querycloak.attacks.searches import Searches
 from querycloak.kernels.threads import cores, each
-from querycloak.log import IntArray
+from querycloak.log import FloatArray, IntArray
 from querycloak.text.entities import places as listed_places
 from querycloak.text.normalise import PhraseSet
 from querycloak.text.taxonomy import load

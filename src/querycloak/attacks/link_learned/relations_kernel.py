@@ -10,13 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from querycloak.kernels.edit_distance import by_table
-from querycloak.log import IntArray
-
-FloatArray = npt.NDArray[np.float64]
+from querycloak.log import FloatArray, IntArray
 
 #: Columns of what is one number for a search; nan where it is not known.
 TIME, WEEKEND, DAYTIME, CLICKS, TERMS, CHARACTERS, ERRORS, POPULARITY = range(8)

@@ -30,9 +30,9 @@ from querycloak.attacks.link_learned import features, training
 from querycloak.attacks.link_learned import relations_kernel as kernel
 from querycloak.attacks.link_learned.pair_scores import CHUNK, by_each
 from querycloak.attacks.link_learned.training import LinkageFunction, Relations
-from querycloak.attacks.link_learned.words import FloatArray, TermFrequencies
+from querycloak.attacks.link_learned.words import TermFrequencies
 from querycloak.errors import NotApplicable
-from querycloak.log import CANONICAL, IntArray
+from querycloak.log import CANONICAL, Flags, FloatArray, IntArray
 
 #: The relation that the paper does not have.
 LABEL: Final = "S_Label"
@@ -366,7 +366,7 @@ def least_standing(learned: Learned, relate: Relate, people: Sequence[Person], s
 
 def _examples(
     relate: Relate, people: Sequence[Person], draws: np.random.Generator
-) -> tuple[Relations, npt.NDArray[np.bool_]]:
+) -> tuple[Relations, Flags]:
     """Draw as many pairs with a record of the person as with one of others, for each person."""
     relations, same = [], []
     for person in people:

@@ -13,19 +13,15 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.attacks.link_learned.relations_kernel import Bags, Weights
 from querycloak.attacks.searches import Searches
 from querycloak.errors import MissingExtra
-from querycloak.log import IntArray
+from querycloak.log import Flags, FloatArray, IntArray
 from querycloak.text.normalise import normalise, number
 from querycloak.text.taxonomy import load
 from querycloak.text.urls import url_words
-
-FloatArray = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 #: Characters of a page that are read.
 LONGEST = 20_000

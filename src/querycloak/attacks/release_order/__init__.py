@@ -11,10 +11,9 @@ import polars as pl
 
 from querycloak.dictionary import CategoryDictionary, Dictionary
 from querycloak.kernels.order import group
-from querycloak.log import NO_TIME
+from querycloak.log import NO_TIME, Flags, IntArray
 
 Codes = npt.NDArray[np.int32]
-IntArray = npt.NDArray[np.int64]
 
 #: A row without a label has no place in the stream.
 NOWHERE = -1
@@ -76,7 +75,7 @@ def read_stream(release: pl.DataFrame, level: int) -> ReleaseStream:
     )
 
 
-def _opens(columns: list[IntArray]) -> npt.NDArray[np.bool_]:
+def _opens(columns: list[IntArray]) -> Flags:
     """Find the rows that begin a search: those that differ from the row before in any column."""
     opens = np.ones(columns[0].size, np.bool_)
     if opens.size:
