@@ -249,10 +249,8 @@ class Targets(Request):
         return AuxiliaryData(drawn, traces=set(drawn["user"]))
 
     def _drawn(self, case: Case) -> pl.DataFrame:
-        sizes = case.release.group_by("user").agg(n=pl.len()).drop_nulls("user").sort("user")
-        usable = sizes.filter(pl.col("n") >= _FEWEST_ROWS)
-        order = np.random.default_rng(self.seed).permutation(usable.height)
-        return usable[order[: min(self.targets, sizes.height // 2)]].select("user")
+        users, everyone = _shuffled(case.release, self.seed)
+        return users[: min(self.targets, everyone // 2)]
 
 
 @dataclass(frozen=True)
@@ -369,19 +367,11 @@ class EarlySearches(Request):
 
     def circle(self, case: Case) -> Circle:
         """Draw targets, at most half of all users, and of the others at most half to learn from."""
-        sizes = case.original.group_by("user").agg(n=pl.len()).drop_nulls("user").sort("user")
-        usable = sizes.filter(pl.col("n") >= _FEWEST_ROWS).select("user")
-        order = np.random.default_rng(self.seed).permutation(usable.height)
-        wanted = min(self.targets, sizes.height // 2)
-        left = order[wanted:]
-        learned_from = left[: min(-(-left.size // 2), self.others)]
-        return Circle(
-            case,
-            _named(usable[order[:wanted]], "target"),
-            _named(usable[learned_from], "other"),
-            self.history or HISTORY,
-            self.seed,
-        )
+        users, everyone = _shuffled(case.original, self.seed)
+        wanted = min(self.targets, everyone // 2)
+        learned_from = users[wanted:][: min(-(-max(0, users.height - wanted) // 2), self.others)]
+        known = _named(users[:wanted], "target"), _named(learned_from, "other")
+        return Circle(case, *known, self.history or HISTORY, self.seed)
 
 
 @dataclass(frozen=True)
@@ -435,6 +425,13 @@ def already_known(known: pl.DataFrame, released: pl.DataFrame, origin: pl.Series
     if "time" in known.columns and "time" in released.columns and known["time"].max() is not None:
         found |= (released["time"] <= known["time"].max()).fill_null(value=False)
     return found.to_numpy()
+
+
+def _shuffled(frame: pl.DataFrame, seed: int) -> tuple[pl.DataFrame, int]:
+    """Return the users with enough rows in random order, as `user`, and the number of all users."""
+    sizes = frame.group_by("user").agg(n=pl.len()).drop_nulls("user").sort("user")
+    usable = sizes.filter(pl.col("n") >= _FEWEST_ROWS).select("user")
+    return usable[np.random.default_rng(seed).permutation(usable.height)], sizes.height
 
 
 def _named(people: pl.DataFrame, kind: str) -> pl.DataFrame:

@@ -141,7 +141,8 @@ class LinkLearned(Attack):
     ) -> ClusteredTrace:
         """Score all pairs of one person's searches, and cut."""
         chosen: Any = self.settings
-        read = features.read(first_searches(rows, chosen.events), background)
+        first = rows.filter(pl.Series(Searches.of(rows).of_row < chosen.events))
+        read = features.read(first, background)
         size, relate = len(read), read.relate
         row = read.searches.frame["released_row"].cast(pl.Int64).to_numpy()[read.searches.first_row]
         if chosen.aggregate == "majority":
@@ -184,11 +185,6 @@ def beginnings(rows: pl.DataFrame, real: int, people: int, seed: int) -> pl.Data
     counted = theirs.with_columns(_begins=pl.Series(begins) & ~theirs["fake"])
     passed = counted.select(pl.col("_begins").cast(pl.Int64).cum_sum().over("user")).to_series()
     return theirs.filter((passed <= real) & ~((passed == real) & theirs["fake"]))
-
-
-def first_searches(rows: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Keep so many searches of one person, the first ones."""
-    return rows.filter(pl.Series(Searches.of(rows).of_row < most))
 
 
 def own_cluster(cluster: IntArray, told: Any) -> int | None:

@@ -134,8 +134,10 @@ class Table:
         if labels and not view.release.get_column("user", default=pl.Series()).count():
             raise NotApplicable("the release has no user, and so no labels to look at")
         known = pl.concat([view.auxiliary[TrainingSearches.name], view.auxiliary[EarlySearches.name]])
-        frame = _stacked(known, _released(view, TrainingRecords.name), _released(view, CandidateRecords.name))
-        read = features.read(frame, _background(view))
+        theirs = _released(view, TrainingRecords.name)
+        frame = _stacked(known, theirs, _released(view, CandidateRecords.name))
+        others = [part.select("query") for part in (view.auxiliary[TrainingSearches.name], theirs)]
+        read = features.read(frame, TermFrequencies.of(pl.concat(others)))
         heads = frame[read.searches.first_row]
         content = heads.drop("user", "person", "label", "released_row").hash_rows(0)
         return cls(read, heads, content, LabelShares.of(view.release, known["query"]) if labels else None)
@@ -165,7 +167,8 @@ class Table:
         """Return what is known of the training users who have records, beside records of others."""
         found = []
         for rows in theirs.partition_by("user", maintain_order=True):
-            records = self._in_time(self.places(rows))[:lessons]
+            places = self.places(rows)
+            records = places[np.argsort(self.read.numbers[places, kernel.TIME], kind="stable")][:lessons]
             person = self._person(rows["user"][0], records, np.flatnonzero(self.released_row >= 0))
             if person.known.size and person.records.size and person.others.size:
                 found.append(person)
@@ -185,16 +188,10 @@ class Table:
         until = np.fmax.reduce(when[known], initial=-np.inf)  # where no time is known, nothing is before
         same = self.content.is_in(self.content[records].implode()).to_numpy()
         later = others[~same[others] & ~(when[others] <= until)]
-        return Person(name, known, records, later, self._labels(known))
-
-    def _labels(self, known: IntArray) -> FloatArray | None:
-        if self.shares is None:
-            return None
-        records = self.heads.select("query", user="label")
-        return self.shares(self.heads["query"][known], records)
-
-    def _in_time(self, places: IntArray) -> IntArray:
-        return places[np.argsort(self.read.numbers[places, kernel.TIME], kind="stable")]
+        labels = None
+        if self.shares is not None:
+            labels = self.shares(self.heads["query"][known], self.heads.select("query", user="label"))
+        return Person(name, known, records, later, labels)
 
 
 def _released(view: AttackerView, name: str) -> pl.DataFrame:
@@ -232,12 +229,6 @@ def _stacked(known: pl.DataFrame, *released: pl.DataFrame) -> pl.DataFrame:
         for rows in released
     ]
     return pl.concat([asked, *parts])
-
-
-def _background(view: AttackerView) -> TermFrequencies:
-    """Count the terms of those whose records are known."""
-    known = view.auxiliary[TrainingSearches.name].select("query")
-    return TermFrequencies.of(pl.concat([known, _released(view, TrainingRecords.name).select("query")]))
 
 
 @dataclass(frozen=True)
