@@ -13,7 +13,6 @@ from typing import Any
 import polars as pl
 
 from querycloak import formats
-from querycloak.attacks.finding import Finding
 from querycloak.attacks.run import attack
 from querycloak.compare.plan import Job
 from querycloak.compare.release_samples import draw_release_sample
@@ -53,7 +52,10 @@ def _run(job: Job, log: Path, folder: Path) -> dict[str, Any]:
     attacks = [one.attack(job.seed) for one in job.attacks]
     protect = protect_like(report.certificate)
     found = attack(released, report.certificate, attacked, known, attacks, protect=protect)
-    findings = {one.label: _stored(finding) for one, finding in zip(job.attacks, found, strict=True)}
+    findings = {
+        one.label: each.as_dict() | {"knowledge": each.knowledge.value, "labels": each.labels.value}
+        for one, each in zip(job.attacks, found, strict=True)
+    }
     spent["attack"] = time.perf_counter() - started
     started = time.perf_counter()
     measures = _measures(job, LogPair(original, released, known), report)
@@ -66,11 +68,6 @@ def _run(job: Job, log: Path, folder: Path) -> dict[str, Any]:
         "seconds": {name: round(value, 3) for name, value in spent.items()},
         "peak_mb": round(_peak()),
     }
-
-
-def _stored(finding: Finding) -> dict[str, Any]:
-    """Return plain values with those that decide which attackers the finding counts for."""
-    return finding.as_dict() | {"knowledge": finding.knowledge.value, "labels": finding.labels.value}
 
 
 def _promises(report: Report) -> list[dict[str, Any]]:

@@ -89,12 +89,11 @@ def _information(sizes: Iterable[int], users: int) -> float:
 def _pairs(a: Labels, b: Labels) -> tuple[int, int, int, int]:
     """Count the pairs that are together in both, in the first only, in the second only, and in neither."""
     _check(a, b)
-    both, in_a, in_b = (_together(Counter(groups)) for groups in (zip(a, b, strict=True), a, b))
+    both, in_a, in_b = (
+        sum(math.comb(size, 2) for size in Counter(groups).values())
+        for groups in (zip(a, b, strict=True), a, b)
+    )
     return both, in_a - both, in_b - both, math.comb(len(a), 2) - in_a - in_b + both
-
-
-def _together(groups: Counter[Hashable]) -> int:
-    return sum(math.comb(size, 2) for size in groups.values())
 
 
 def _share(part: int, whole: int, users: int) -> float:

@@ -119,11 +119,8 @@ def _dictionary() -> frozenset[str]:
 def misspelt(words: Sequence[str]) -> Flags:
     """Mark the words of letters that are in no dictionary, nor are forms of one that is."""
     known = _dictionary()
-    return np.array([_is_word(word) and known.isdisjoint(_bases(word)) for word in words], np.bool_)
-
-
-def _is_word(word: str) -> bool:
-    return word.isalpha() and len(word) > 1
+    wrong = (word.isalpha() and len(word) > 1 and known.isdisjoint(_bases(word)) for word in words)
+    return np.fromiter(wrong, np.bool_, len(words))
 
 
 def _bases(word: str) -> Iterator[str]:
