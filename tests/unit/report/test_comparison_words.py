@@ -158,8 +158,8 @@ def test_the_verdict_of_a_game_is_holds_broken_not_stated_or_not_applicable():
     assert judge_bound(found["cohort k=5"], "attribution").verdict == "holds"
     assert judge_bound(found["cohort k=5"], "linkage").verdict == "no bound stated"
     missing = judge_bound(found[HOSTILE], "linkage")
-    assert (missing.verdict, missing.finding) == ("open by design", None)
-    assert "belong together" in verdict_text(missing)
+    assert (missing.verdict, missing.attack) == ("open by design", None)
+    assert "belong together" in verdict_text(found[HOSTILE], missing)
     assert judge_bound(found["swap k=5"], "no such game").why == "no attack of this game was run"
 
 
