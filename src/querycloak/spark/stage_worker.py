@@ -21,8 +21,7 @@ from querycloak.engines.pipeline import Pipeline
 from querycloak.engines.source_state import load_state, save_state
 from querycloak.log import MISSING, Batch, IntArray
 from querycloak.protector import Protector
-from querycloak.spark.plan import Plan, lane_of
-from querycloak.spark.transfer import NEVER, batches, coded, frames, release_order, with_times
+from querycloak.spark.transfer import NEVER, Plan, batches, coded, frames, lane_of, release_order, with_times
 
 #: The order of rows in which a later method, or a reader of the release, gets them. `_closing`: released only
 #: at the end of the log; `_tie` orders rows of one moment.
