@@ -154,8 +154,10 @@ def attack(
 
     chosen = {name: as_text(value) for name, value in {**(settings or {}), **more}.items()}
     wanted = write_log is not None or write_profiles is not None
-    if wanted:
-        _check_one_attribution(attacks)
+    if wanted and (len(attacks) != 1 or ATTACKS.get(attacks[0]).game not in ("attribution", "control")):
+        raise UsageError(  # linkage and identification rebuild none
+            "what an attack rebuilt is written for exactly one attribution attack", hint="name one with `-a`"
+        )
     prepared = run.prepare(attacks, chosen, seed)  # before long reading, in case a name is wrong
     requests = run.all_requests(prepared)
     if isinstance(release, Release):
@@ -210,14 +212,6 @@ def _read_trace(path: str, extra: frozenset[str]) -> Log:
         return formats.read(path, required=(), keep=sorted(extra))
     except DataError:
         return formats.read(path, required=())
-
-
-def _check_one_attribution(attacks: Sequence[str]) -> None:
-    """A rebuilt log is one attack's; linkage and identification rebuild none."""
-    if len(attacks) != 1 or ATTACKS.get(attacks[0]).game not in ("attribution", "control"):
-        raise UsageError(
-            "what an attack rebuilt is written for exactly one attribution attack", hint="name one with `-a`"
-        )
 
 
 def measure(

@@ -99,8 +99,6 @@ class FriendEntry(declared.Settings):
         super().__post_init__()
         if not _NAME.fullmatch(self.name):
             raise ParameterError("crowd: `name` of a friend must be 1 to 64 letters, digits, `.`, `_` or `-`")
-        if self.address:
-            host_and_port(self.address, "a friend's `address`")
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,13 @@ def read(path: Path) -> Config:
     host = _settings(HostSettings, document)
     own = read_certificate(path.parent / host.certificate, "the peer itself")
     friends = tuple(_friend(number, entry, path.parent) for number, entry in enumerate(entries, 1))
-    _check_friends(own, friends, [entry["name"] for entry in entries])
+    certificates, names = {friend.certificate for friend in friends}, {entry["name"] for entry in entries}
+    if not friends:
+        raise UsageError("a peer needs at least one friend", hint="add a table `[[friends]]`")
+    if len(certificates) < len(friends) or len(names) < len(friends):
+        raise UsageError("two friends have the same certificate or the same name")
+    if own in certificates:
+        raise UsageError("one of the friends is the peer itself: both have the same certificate")
     return Config(host, _settings(PeerSettings, protocol), friends, own, path.parent)
 
 
@@ -204,12 +208,3 @@ def _friend(number: int, entry: Mapping[str, Any], folder: Path) -> Friend:
     checked = _settings(FriendEntry, entry, f" of friend {number}")
     address = host_and_port(checked.address, "a friend's `address`") if checked.address else None
     return Friend(read_certificate(folder / checked.certificate, f"friend {number}"), address)
-
-
-def _check_friends(own: bytes, friends: tuple[Friend, ...], names: list[str]) -> None:
-    if not friends:
-        raise UsageError("a peer needs at least one friend", hint="add a table `[[friends]]`")
-    if len({friend.certificate for friend in friends}) < len(friends) or len(set(names)) < len(names):
-        raise UsageError("two friends have the same certificate or the same name")
-    if own in {friend.certificate for friend in friends}:
-        raise UsageError("one of the friends is the peer itself: both have the same certificate")

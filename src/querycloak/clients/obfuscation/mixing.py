@@ -12,10 +12,11 @@ import numpy.typing as npt
 import polars as pl
 
 from querycloak import formats
-from querycloak.clients.obfuscation.base import CoverMethod, DummySearches, check_pool, choose
+from querycloak.clients.obfuscation.base import CoverMethod, DummySearches, choose
 from querycloak.clients.obfuscation.borrowed import align_pool
 from querycloak.clients.obfuscation.history import SearchHistory
 from querycloak.clients.obfuscation.random_stream import KeyedStream
+from querycloak.errors import UsageError
 from querycloak.files import check_outputs
 from querycloak.kernels import siphash
 from querycloak.keys import Secret, derive
@@ -127,7 +128,10 @@ def cover(
     Settings that are None have the method's defaults; the log and the pool are read with the same options.
     """
     kind, chosen = choose(method, settings or {})
-    check_pool(kind, pool)
+    if pool is not None and not kind.borrows:
+        raise UsageError(
+            f"`{method}` uses no searches of other users, so it takes no pool", hint="leave out `--pool`"
+        )
     inputs = [log, pool, (settings or {}).get("bag")]
     check_outputs([output, truth], inputs)
     check_truth_path(truth)
