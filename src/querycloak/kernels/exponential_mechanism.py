@@ -74,14 +74,6 @@ def block(key, counter, n0, n1, n2, out):  # type: ignore[no-untyped-def]
     out[15] = np.uint32(x15 + n2)
 
 
-@njit(cache=True)
-def blocks(key, counter, nonce, out):  # type: ignore[no-untyped-def]
-    """Fill `out`, a multiple of 16 words long, with the key stream from block `counter` on."""
-    for i in range(out.size // 16):
-        n0, n1, n2 = nonce
-        block(key, np.uint32(counter + i), n0, n1, n2, out[16 * i : 16 * i + 16])
-
-
 def key_words(key: bytes) -> Words:
     """Read a 32-byte key as the eight words that ChaCha20 takes."""
     return np.frombuffer(key[:32], "<u4").astype(np.uint32)

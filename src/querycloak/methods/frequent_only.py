@@ -12,9 +12,8 @@ from querycloak import settings as declared
 from querycloak.audits.users import asked_by
 from querycloak.dictionary import Dictionaries
 from querycloak.guarantee import Guarantee
-from querycloak.kernels.arrays import grown
-from querycloak.log import COLUMN_BIT, MISSING, Batch, IntArray
-from querycloak.methods.shared.records import SlotBuffer
+from querycloak.log import COLUMN_BIT, Batch, IntArray
+from querycloak.methods.shared.records import ChainedSlots
 from querycloak.methods.shared.user_counts import UsersUntil, key_and_user
 from querycloak.protector import HELD_CODES, Labels, Protector, State, Traits
 from querycloak.settings import setting
@@ -50,11 +49,7 @@ class FrequentOnly(Protector):
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
         self._users = UsersUntil(settings.k)
-        self._held = SlotBuffer(texts)
-        self._last = np.empty(0, np.int64)  # by query: the slot of its newest held record
-        self._before = np.empty(0, np.int64)  # by slot: that of the record before it
-        self._arrival = np.empty(0, np.int64)  # by slot: the number of its record, -1 if it is free
-        self._arrived = 0
+        self._held = ChainedSlots(texts)  # by query code + 1
 
     @classmethod
     def examples(cls) -> list[declared.Settings]:
@@ -93,38 +88,17 @@ class FrequentOnly(Protector):
         """Count users; return every record whose query enough of them have asked."""
         enough = self._users.add(batch.query, batch.user, batch.seq) >= self.settings.k
         moment = self._users.reached_at(batch.query)
-        slots = self._hold(batch)
+        slots = self._held.add(batch)
+        self._held.reserve(int(batch.query.max(initial=-1)) + 2)
         out = np.empty((len(self._held), 2), np.int64)
-        n = _release(batch.query, slots, enough, moment, self._last, self._before, out)
-        free, moment = out[:n][np.argsort(self._arrival[out[:n, 0]])].T
-        self._arrival[free] = MISSING
-        records = self._held.pop(free)
+        n = _release(batch.query, slots, enough, moment, self._held.last, self._held.before, out)
+        records, moment = self._held.pop(out[:n, 0]), out[:n, 1]
         blank = records.blank | COLUMN_BIT["user"]
         return records.replace(seq=np.maximum(records.seq, moment), blank=blank)
 
-    def _hold(self, batch: Batch) -> IntArray:
-        """Hold records; return their slots."""
-        slots = self._held.add(batch)
-        self._make_room(slots, batch.query)
-        self._arrival[slots] = np.arange(self._arrived, self._arrived + len(batch))
-        self._arrived += len(batch)
-        return slots
-
-    def _make_room(self, slots: IntArray, query: IntArray) -> None:
-        size = int(slots.max(initial=-1)) + 1
-        self._last = grown(self._last, int(query.max(initial=-1)) + 2, MISSING)
-        self._before = grown(self._before, size, MISSING)
-        self._arrival = grown(self._arrival, size, MISSING)
-
-    def _held_slots(self) -> IntArray:
-        """Return the slots of the held records, in the order in which they came."""
-        slots = np.flatnonzero(self._arrival >= 0)
-        return slots[np.argsort(self._arrival[slots])]
-
     def close(self) -> Batch:
         """Drop what too few users asked."""
-        self.drop(self._held.pop(slots := self._held_slots()).row, "asked by too few people")
-        self._arrival[slots], self._last[:] = MISSING, MISSING
+        self.drop(self._held.pop_all().row, "asked by too few people")
         return Batch.empty(self.texts)
 
     def erase(self, users: IntArray, rows: IntArray) -> None:
@@ -132,28 +106,22 @@ class FrequentOnly(Protector):
 
         Of a query that was frequent enough only its first k people are known. What has left stays out.
         """
-        slots = self._held_slots()
-        held = self._held.peek(slots)
+        held = self._held.peek(self._held.slots())
         stays = self.drop_erased(held, users, rows)
-        gone, held = self._held.pop(slots[~stays]), held[stays]
-        self._arrival[slots[~stays]], self._last[:] = MISSING, MISSING
-        _chain(held.query, slots[stays], self._last, self._before)
-        lost = np.setdiff1d(key_and_user(gone.query, gone.user), key_and_user(held.query, held.user))
-        self._users.erase(users, lost)
+        self._held.keep(stays, held.query + 1)
+        pair = key_and_user(held.query, held.user)
+        self._users.erase(users, np.setdiff1d(pair[~stays], pair[stays]))
 
     def snapshot(self) -> State:
         """Return the counts and the held records."""
-        held = self._held.snapshot(self._held_slots())
+        held = self._held.snapshot(self._held.slots())
         return held | self._users.snapshot() | self._snapshot_dropped()
 
     def restore(self, state: State) -> None:
         """Continue from a snapshot."""
-        self._last, self._arrival = np.empty(0, np.int64), np.empty(0, np.int64)
         slots = self._held.restore(state)
-        self._make_room(slots, state["held_query"])
-        self._arrival[slots] = np.arange(slots.size)
-        self._arrived = slots.size
-        _chain(state["held_query"], slots, self._last, self._before)
+        self._held.reserve(int(state["held_query"].max(initial=-1)) + 2)
+        self._held.chain(state["held_query"] + 1, slots)
         self._users.restore(state)
         self._restore_dropped(state)
 
@@ -177,11 +145,3 @@ def _release(query, slot, enough, moment, last, before, out):  # type: ignore[no
                 one = before[one]
             last[query[i] + 1] = -1
     return size
-
-
-@njit(cache=True, nogil=True)
-def _chain(query, slot, last, before):  # type: ignore[no-untyped-def]
-    """Chain the slots of held records by query, in the order in which they came."""
-    for i in range(query.size):
-        before[slot[i]] = last[query[i] + 1]
-        last[query[i] + 1] = slot[i]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from querycloak.kernels.exponential_mechanism import blocks, key_words
+from querycloak.kernels.exponential_mechanism import block, key_words
 
 COUNTING = bytes(range(32))
 NOUGHT = bytes(32)
@@ -35,7 +35,9 @@ VECTORS = [
 
 def stream(key, counter, nonce, words):
     out = np.empty(words, np.uint32)
-    blocks(key_words(key), np.uint32(counter), tuple(np.frombuffer(nonce, "<u4")), out)
+    for i in range(words // 16):
+        part = out[16 * i : 16 * i + 16]
+        block(key_words(key), np.uint32(counter + i), *np.frombuffer(nonce, "<u4"), part)
     return out.astype("<u4").tobytes()
 
 

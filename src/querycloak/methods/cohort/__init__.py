@@ -9,8 +9,6 @@ import numpy as np
 
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
-from querycloak.errors import ParameterError
-from querycloak.formatting import plural
 from querycloak.guarantee import Guarantee
 from querycloak.kernels.arrays import grown
 from querycloak.kernels.siphash import key_words
@@ -27,7 +25,7 @@ from querycloak.methods.cohort.assignment import (
 )
 from querycloak.methods.cohort.audit import GENERATIONS, audits
 from querycloak.methods.shared.labels import LabelMethod, apply_time_policy, labels_setting, time_setting
-from querycloak.methods.shared.records import SlotBuffer
+from querycloak.methods.shared.records import ChainedSlots, require_users
 from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, State, StoredState, Traits
 from querycloak.settings import setting
 
@@ -94,12 +92,10 @@ class Cohort(LabelMethod):
         super().__init__(settings, key, texts)
         self._words = key_words(derive(key, "label"))
         self._shard_key = derive(key, "shard")
-        self._held = SlotBuffer(texts)
+        self._held = ChainedSlots(texts)
         kind = SimilarityAssignment if settings.assign == "similar" else ArrivalAssignment
         self.assignment: Assignment = kind(settings, self._shard_of)
         self.source_state = CohortState(self.assignment, texts.user)
-        self._head = np.empty(0, np.int64)
-        self._following = np.empty(0, np.int64)
         self._records = np.empty(0, np.int64)
         #: With `leftover=join`, the newest full cohort of each shard waits: who is left over may join it.
         self._last_full = np.full(settings.shards if settings.leftover == "join" else 0, kernel.UNASSIGNED)
@@ -162,11 +158,11 @@ class Cohort(LabelMethod):
         self._records = grown(self._records, self.assignment.people)
         np.add.at(self._records, people, 1)
         slots = self._held.add(batch)
-        self._make_room(slots)
+        self._held.reserve(self.assignment.people)
         out = np.empty((len(self._held), 2), np.int64)
-        chains = self._head, self._following
-        arrays = self.assignment.cohort_of, self.assignment.full, *self.assignment.slot_arrays
-        n = kernel.release(people, slots, completed, *arrays, self._last_full, *chains, out)
+        chains = self._held.last, self._held.before
+        arrays = self.assignment.full, self.assignment.arrays, self._last_full
+        n = kernel.release(people, slots, completed, *arrays, *chains, out)
         freed = self._held.pop(out[:n, 0])
         return self._labelled(freed.replace(seq=np.maximum(freed.seq, batch.seq[out[:n, 1]])))
 
@@ -179,23 +175,17 @@ class Cohort(LabelMethod):
         names = self.texts.category.decode(codes).to_list()
         return np.array([topic_number(name) for name in names], np.int64)[np.searchsorted(codes, level_one)]
 
-    def _make_room(self, slots: IntArray) -> None:
-        self._head = grown(self._head, self.assignment.people, kernel.UNASSIGNED)
-        self._following = grown(self._following, int(slots.max(initial=-1)) + 1, kernel.UNASSIGNED)
-
     def _labelled(self, freed: Batch) -> Batch:
         """Draw each record's label from the cohort of its author."""
         cohort = self.assignment.cohort_of[freed.user]
         drawn = np.empty(len(freed), np.int64)
-        kernel.draw_labels(*self._words, freed.row, cohort, *self.assignment.slot_arrays, drawn)
+        kernel.draw_labels(*self._words, freed.row, cohort, self.assignment.arrays, drawn)
         return apply_time_policy(self.settings.time, self._labels.apply(freed.replace(user=drawn)))
 
     def erase(self, users: IntArray, rows: IntArray) -> None:
         """Drop their held records and free their slots: a cohort holds until new users take them."""
-        slots = self._waiting_slots()
-        stays = self.drop_erased(self._held.peek(slots), users, rows)
-        self._held.pop(slots[~stays])
-        kernel.chain(self._held.peek(slots[stays]).user, slots[stays], self._head, self._following)
+        held = self._held.peek(self._held.slots())
+        self._held.keep(self.drop_erased(held, users, rows), held.user)
         broken = self.assignment.erase(users)
         self._last_full[np.isin(self._last_full, broken)] = kernel.UNASSIGNED
         self._records[users[users < self._records.size]] = 0
@@ -206,11 +196,10 @@ class Cohort(LabelMethod):
         if self.settings.leftover == "join":
             last = self._joined(last)
         out = np.empty((len(self._held), 2), np.int64)
-        chains = self._head, self._following
-        n = kernel.release_rest(last, self.assignment.full, *self.assignment.slot_arrays, *chains, out)
+        chains = self._held.last, self._held.before
+        n = kernel.release_rest(last, self.assignment.full, self.assignment.arrays, *chains, out)
         freed = self._labelled(self._held.pop(out[:n, 0]))
-        self.drop(self._held.pop(self._waiting_slots()).row, "the cohort did not fill up")
-        self._head[:] = kernel.UNASSIGNED
+        self.drop(self._held.pop_all().row, "the cohort did not fill up")
         return freed
 
     def _joined(self, last: IntArray) -> IntArray:
@@ -231,22 +220,12 @@ class Cohort(LabelMethod):
 
         They come in keyed random order: that of their numbers depends on how the log was read.
         """
-        waiting = np.flatnonzero(self._head[: self.assignment.people] >= 0)
+        waiting = np.flatnonzero(self._held.last[: self.assignment.people] >= 0)
         cohort = self.assignment.cohort_of[waiting]
         was_full = (cohort >= 0) & (self.assignment.full[cohort] != 0)
         found = waiting[~was_full & ~np.isin(cohort, full)]
         prints = self.texts.user.fingerprints(found, self._shard_key)
         return np.asarray(found[np.argsort(prints, kind="stable")])
-
-    def _waiting_slots(self) -> IntArray:
-        """Return the slots of all that waits, by record."""
-        found, last = [], self._head[self._head >= 0]
-        while last.size:
-            found.append(last)
-            last = self._following[last]
-            last = last[last >= 0]
-        slots = np.concatenate([np.empty(0, np.int64), *found])
-        return slots[np.argsort(self._held.peek(slots).row)]
 
     def truth_columns(self, users: IntArray) -> dict[str, IntArray]:
         """Return each user's cohort and its number of users; -1 for a user without a cohort.
@@ -262,13 +241,8 @@ class Cohort(LabelMethod):
 
     def check_user_count(self, people: int) -> None:
         """Refuse a k that so many people cannot fill."""
-        if people < self.settings.k:
-            raise ParameterError(
-                f"cohort: `k` is {self.settings.k}, but the log has only {plural(people, 'user')}",
-                hint=f"the largest k that can release anything is {people}, with `-s shards=1`"
-                if people > 1
-                else "",
-            )
+        hint = "the largest k that can release anything is {people}, with `-s shards=1`"
+        require_users(self.name, self.settings.k, people, hint)
 
     def tally(self) -> State:
         """Return the records of each full cohort, those of its heaviest member, and pairs of one author."""
@@ -301,7 +275,7 @@ class Cohort(LabelMethod):
 
     def snapshot(self) -> State:
         """Return the assignments, the held records, and how many records each person has."""
-        waiting = self._held.snapshot(self._waiting_slots())
+        waiting = self._held.snapshot(self._held.slots())
         own = {"records": self._records[: self.assignment.people], "last_full": self._last_full.copy()}
         return waiting | own | self.assignment.snapshot() | self._snapshot_dropped()
 
@@ -312,7 +286,6 @@ class Cohort(LabelMethod):
         self.assignment.restore(state)
         self._last_full = state["last_full"].copy()
         self.assignment.full[self._last_full[self._last_full >= 0]] = 0
-        self._head = np.empty(0, np.int64)
-        self._make_room(slots)
-        kernel.chain(state["held_user"], slots, self._head, self._following)
+        self._held.reserve(self.assignment.people)
+        self._held.chain(state["held_user"], slots)
         self._restore_dropped(state)

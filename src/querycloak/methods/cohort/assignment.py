@@ -23,7 +23,6 @@ _NAMES = (
     "Reference", "Regional", "Science", "Shopping", "Society", "Sports",
 )  # fmt: skip
 TOPICS = 48
-VOLUME_WEIGHT = 0.5  # share of the difference of volumes in the distance of two users
 
 
 def topic_number(name: str | None) -> int:
@@ -92,14 +91,12 @@ class Assignment(ABC):
         self._free_slots = FreeSlots(self.shards)
 
     @property
-    def free_slots(self) -> tuple[Any, ...]:
-        """Return the arrays of free slots that kernels take."""
-        return *self._free_slots.arrays, self.missing, self.generation
-
-    @property
-    def slot_arrays(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the arrays of slots that kernels take."""
-        return self.size, self.members, self.start
+    def arrays(self) -> kernel.Cohorts:
+        """Return the arrays that kernels take."""
+        return kernel.Cohorts(
+            self.k, self.shards, self.shard_of, self.cohort_of, self.formed, self.size, self.start,
+            self.members, self.ends, *self._free_slots.arrays, self.missing, self.generation,
+        )  # fmt: skip
 
     def _reserve(self, people: IntArray) -> None:
         """Make room for users up to the highest number, and for the cohorts that they may fill."""
@@ -169,8 +166,7 @@ class Assignment(ABC):
             if cohort is not None and self._fits(person, cohort):
                 if self.cohort_of[person] >= 0:
                     self._leave_open_cohort(person)
-                arrays = self.cohort_of, self.members, self.start, self.free_slots
-                whole.append(kernel.fill_free_slot(person, shard, *arrays))
+                whole.append(kernel.fill_free_slot(person, shard, self.arrays))
         return np.array([cohort for cohort in whole if cohort >= 0], np.int64)
 
     def _fits(self, person: int, cohort: int) -> bool:
@@ -217,12 +213,8 @@ class Assignment(ABC):
         self.cohort_of[person[person >= 0]] = cohort[person >= 0]
         done = numbers[sizes >= self.k]
         self.full[done] = 1
-        self._empty(numbers, first, cohort, person)
         self.formed = np.bincount(done % self.shards, minlength=self.shards).astype(np.int64)
-
-    def _empty(self, numbers: IntArray, first: IntArray, cohort: IntArray, person: IntArray) -> None:
-        """Record which loaded slots are free: those of the oldest cohorts count as the oldest."""
-        nobody = np.flatnonzero(person == kernel.EMPTY_SLOT)
+        nobody = np.flatnonzero(person == kernel.EMPTY_SLOT)  # those of the oldest cohorts count as oldest
         place = nobody - first[np.searchsorted(numbers, cohort[nobody])]
         self._free_slots.replace(np.column_stack([cohort[nobody], place]))
         np.add.at(self.missing, cohort[nobody], 1)
@@ -301,10 +293,7 @@ class ArrivalAssignment(Assignment):
     def assign(self, people: IntArray, topic: IntArray) -> IntArray:
         """Assign every new user to the next slot of the shard."""
         self._reserve(people)
-        completed: IntArray = kernel.by_arrival(
-            people, self.shard_of, self.k, self.shards, self.formed, self.cohort_of, self.size, self.members,
-            self.start, self.ends, self.free_slots,
-        )  # fmt: skip
+        completed: IntArray = kernel.by_arrival(people, self.arrays)
         return completed
 
 
@@ -334,19 +323,21 @@ class SimilarityAssignment(Assignment):
         for name in self._by_user:
             setattr(self, name, grown(getattr(self, name), self.people))
 
+    @property
+    def _pool_arrays(self) -> kernel.Pool:
+        return kernel.Pool(
+            self._first, self._patience, self._pool, self._entered, self._waiting, self._clock, self._profile,
+            self._count, self._rate, self._born, self._pooled,
+        )  # fmt: skip
+
     def assign(self, people: IntArray, topic: IntArray) -> IntArray:
         """Count the topics of users; assign those who have waited long enough."""
         self._reserve(people)
-        completed: IntArray = kernel.by_similarity(
-            people, topic, self.shard_of, self.k, self.shards, self._first,
-            self._patience, VOLUME_WEIGHT, self._clock, self._born, self._pooled, self._pool, self._entered,
-            self._waiting, self._profile, self._count, self._rate, self.formed, self.cohort_of, self.size,
-            self.members, self.start, self.ends, self.free_slots,
-        )  # fmt: skip
+        completed: IntArray = kernel.by_similarity(people, topic, self.arrays, self._pool_arrays)
         return completed
 
     def _fits(self, person: int, cohort: int) -> bool:
-        return bool(kernel.fits(person, cohort, self.size, self.members, self.start, self._profile))
+        return bool(kernel.fits(person, cohort, self.arrays, self._profile))
 
     def erase(self, people: IntArray) -> IntArray:
         """Free their slots, or their places in the pool, and drop their profiles."""
@@ -378,11 +369,7 @@ class SimilarityAssignment(Assignment):
         born = self._born[people]  # decides between those who are alike: their codes may not
         order = np.lexsort((born, count, favourites[:, 2], favourites[:, 1], favourites[:, 0]))
         self._waiting[:] = 0
-        completed: IntArray = kernel.assign_the_rest(
-            people[order], self.shard_of, self.k, self.shards, VOLUME_WEIGHT, self._pool, self._entered,
-            self._waiting, self._profile, self._count, self._rate, self.formed, self.cohort_of, self.size,
-            self.members, self.start, self.ends,
-        )  # fmt: skip
+        completed: IntArray = kernel.assign_the_rest(people[order], self.arrays, self._pool_arrays)
         return np.concatenate([whole, completed])
 
     def snapshot(self) -> State:

@@ -67,10 +67,12 @@ class ItemCounts:
             self._merge()
 
     def _merge(self) -> None:
-        pair, place = np.unique(np.concatenate([self._pair, *self._added]), return_inverse=True)
-        count = np.ones(place.size, np.int64)
-        count[: self._count.size] = self._count
-        self._pair, self._count = pair, np.zeros(pair.size, np.int64)
+        more = np.ones(self._unmerged, np.int64)
+        self._hold(np.concatenate([self._pair, *self._added]), np.concatenate([self._count, more]))
+
+    def _hold(self, pair: IntArray, count: IntArray) -> None:
+        self._pair, place = np.unique(pair, return_inverse=True)
+        self._count = np.zeros(self._pair.size, np.int64)
         np.add.at(self._count, place, count)
         self._added, self._unmerged = [], 0
 
@@ -82,12 +84,7 @@ class ItemCounts:
 
     def replace(self, cells: IntArray) -> None:
         """Hold these cells instead of all others; several of one user and item are added up."""
-        pair = (cells[0] << 32) + cells[1]
-        order = np.argsort(pair, kind="stable")
-        first = np.flatnonzero(np.diff(pair[order], prepend=-1))
-        self.__init__()  # type: ignore[misc]
-        self._pair = pair[order][first]
-        self._count = np.add.reduceat(cells[2][order], first) if first.size else self._count
+        self._hold((cells[0] << 32) + cells[1], cells[2])
 
     def erase(self, users: IntArray) -> None:
         """Count without these users."""

@@ -13,7 +13,6 @@ import numpy as np
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries, Dictionary
 from querycloak.errors import ParameterError, Refused
-from querycloak.formatting import plural
 from querycloak.guarantee import Guarantee
 from querycloak.kernels import siphash
 from querycloak.keys import derive
@@ -30,7 +29,7 @@ from querycloak.methods.shared.labels import (
     labels_setting,
     pseudonyms,
 )
-from querycloak.methods.shared.records import WindowBuffer, WindowProtector
+from querycloak.methods.shared.records import WindowProtector, require_users
 from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
 from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, Traits
 from querycloak.settings import setting
@@ -38,7 +37,6 @@ from querycloak.settings import setting
 _CHANCE, _SHOWN = 1, 20
 EMPTIED = "no term is left"
 BOT = "a session with too many searches"
-LATE = "came after its window was closed"
 
 
 def supports(histories: Iterable[Iterable[str]], m: int) -> dict[tuple[str, ...], int]:
@@ -82,6 +80,7 @@ class Km(LabelMethod, WindowProtector):
     """
 
     name = "km"
+    late = "came after its window was closed"
     exempt: ClassVar[dict[str, str]] = {
         "memory_stays_bounded": "whether a term may stay is known only when the log or window has ended"
     }
@@ -151,7 +150,7 @@ class Km(LabelMethod, WindowProtector):
         self._terms = Dictionary()
         self._queries = Tokenizer(texts.query, self._terms)
         self._urls = Tokenizer(texts.url, self._terms)
-        self._held = WindowBuffer(texts, settings.window, lambda rows: self.drop(rows, LATE))
+        self._span = settings.window
         self._gone = np.zeros(0, np.int64)  # by term: how often it was deleted where k people had it
 
     @classmethod
@@ -213,10 +212,8 @@ class Km(LabelMethod, WindowProtector):
             held = self._held.records()
             entries, _ = self._entries(held, self._uses(held))
             most = int(entries.supports().max(initial=0))
-            raise ParameterError(
-                f"km: `k` is {self.settings.k}, but the log has only {plural(people, 'user')}",
-                hint=f"the largest k at which a term stays is {most}" if most > 1 else "",
-            )
+            hint = f"the largest k at which a term stays is {most}" if most > 1 else ""
+            require_users(self.name, self.settings.k, people, hint)
 
     def _release(self, held: Batch, moment: int) -> Batch:
         """Delete terms from the records of a window; return what is left of them."""

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from querycloak import settings as declared
 from querycloak.guarantee import Guarantee
 from querycloak.kernels import siphash
 from querycloak.keys import derive
-from querycloak.log import MISSING, NO_TIME, Batch, IntArray
+from querycloak.log import MISSING, Batch, IntArray
+from querycloak.methods.microaggregation import mdav, tree_distance
 from querycloak.methods.microaggregation.audit import audits
-from querycloak.methods.microaggregation.mdav import split
 from querycloak.methods.microaggregation.representatives import (
     Draws,
     diversify_picks,
     is_required,
     merge_until_diverse,
+    proportional_picks,
 )
 from querycloak.methods.shared.labels import (
     LabelMethod,
@@ -32,7 +34,7 @@ from querycloak.methods.shared.labels import (
     labels_setting,
 )
 from querycloak.methods.shared.readings import mapper_setting, taxonomy_setting
-from querycloak.methods.shared.records import RecordProtector
+from querycloak.methods.shared.records import RecordProtector, require_users
 from querycloak.protector import USER_AND_QUERY, Traits
 from querycloak.settings import setting
 
@@ -79,23 +81,6 @@ class ReleaseSettings(declared.Settings):
     labels: str = labels_setting()
 
 
-class Representative(NamedTuple):
-    """Released records of a group, by column; columns that a method does not set are empty."""
-
-    query: IntArray
-    time: IntArray
-    category: IntArray
-    rank: IntArray
-    url: IntArray
-
-    @classmethod
-    def of(cls, query: IntArray, **columns: IntArray) -> Representative:
-        """Return records with these columns; the others are empty."""
-        absent = {"time": NO_TIME, "category": MISSING, "rank": MISSING, "url": MISSING}
-        filled = {name: np.full(query.size, value, np.int64) for name, value in absent.items()}
-        return cls(query=query, **(filled | columns))
-
-
 class Microaggregation(LabelMethod, RecordProtector):
     """Driver of all microaggregations: holds the log, groups users at its end, releases their histories."""
 
@@ -122,7 +107,7 @@ class Microaggregation(LabelMethod, RecordProtector):
         """
 
     @abstractmethod
-    def _representative(self, records: Batch, members: IntArray) -> Representative:
+    def _representative(self, records: Batch, members: IntArray) -> Batch:
         """Return the records that represent all members of a group, made from the members' records."""
 
     @classmethod
@@ -168,7 +153,7 @@ class Microaggregation(LabelMethod, RecordProtector):
 
     def check_user_count(self, people: int) -> None:
         """Raise ParameterError if the log has fewer than k users."""
-        self._require_users(self.settings.k, people)
+        require_users(self.name, self.settings.k, people)
 
     def push(self, batch: Batch) -> Batch:
         """Hold all records until the log has ended."""
@@ -200,14 +185,14 @@ class Microaggregation(LabelMethod, RecordProtector):
         order = np.argsort(siphash.draw(derive(self.key, "ties"), _USERS, prints.view(np.int64)))
         return held.replace(user=np.argsort(order)[place]), codes[order]
 
-    def _represent_groups(self, held: Batch, group: IntArray) -> tuple[list[IntArray], list[Representative]]:
+    def _represent_groups(self, held: Batch, group: IntArray) -> tuple[list[IntArray], list[Batch]]:
         """Return the members of each group and their records; groups that lack diversity are merged."""
-        groups, own = split(group), split(group[held.user])
+        groups, own = mdav.split(group), mdav.split(group[held.user])
 
-        def represent(members: IntArray, rows: IntArray) -> Representative:
+        def represent(members: IntArray, rows: IntArray) -> Batch:
             return self._representative(held[rows], members)
 
-        def topics(one: Representative) -> IntArray:
+        def topics(one: Batch) -> IntArray:
             return self.texts.category.at_level(one.category, 1)
 
         made = [represent(members, rows) for members, rows in zip(groups, own, strict=True)]
@@ -215,21 +200,29 @@ class Microaggregation(LabelMethod, RecordProtector):
             groups, made = merge_until_diverse(groups, own, made, represent, topics, self.settings)
         return groups, made
 
-    def _release(self, users: IntArray, groups: list[IntArray], made: list[Representative]) -> Batch:
+    def _release(self, users: IntArray, groups: list[IntArray], made: list[Batch]) -> Batch:
         """Return the records of each group once per member, numbered from -1 down."""
-        sizes = np.array([one.query.size for one in made])
-        members = np.concatenate(groups)
-        each = np.repeat(sizes, [g.size for g in groups])  # records of each member, group after group
+        parts = list(zip(made, groups, strict=True))
+        size = np.concatenate([np.full(members.size, len(one)) for one, members in parts])  # by member
         columns = {
-            name: np.concatenate(
-                [np.tile(getattr(one, name), g.size) for one, g in zip(made, groups, strict=True)]
-            )
-            for name in Representative._fields
+            name: np.concatenate([np.tile(getattr(one, name), members.size) for one, members in parts])
+            for name in sorted(_REWRITES - {"user"})
         }
-        columns["user"] = self._labels.of(np.repeat(users[members], each))
-        columns["row"] = -1 - np.arange(int(each.sum()))
-        columns["seq"] = np.zeros(int(each.sum()), np.int64)  # all are released at the end of the log
+        columns["user"] = self._labels.of(np.repeat(users[np.concatenate(groups)], size))
+        columns["row"] = -1 - np.arange(int(size.sum()))
+        columns["seq"] = np.zeros(int(size.sum()), np.int64)  # all are released at the end of the log
         return apply_time_policy(self.settings.time, Batch.of(columns, self.texts))
+
+    def _shown(self, query: IntArray, **columns: IntArray) -> Batch:
+        """Return records of a history with these columns; the others are empty."""
+        return Batch.of({"row": np.arange(query.size), "query": query} | columns, self.texts)
+
+    def _mdav(self, parent: npt.NDArray[np.integer], user: IntArray, node: IntArray, users: int) -> IntArray:
+        """Return the groups of MDAV by the distances of users in a tree; each node is one user's."""
+        order = np.argsort(user, kind="stable")
+        start = np.searchsorted(user[order], np.arange(users + 1))
+        profiles = tree_distance.people(parent, start, node[order], np.ones(node.size, np.int64))
+        return mdav.group(profiles, self.settings.k, np.arange(users, dtype=np.uint64), most=mdav.EXACT)
 
     def draws(self, records: Batch, purpose: int = _PICK) -> Draws:
         """Return a number for each record, drawn from its content: the order of a file decides nothing."""
@@ -241,6 +234,11 @@ class Microaggregation(LabelMethod, RecordProtector):
         for place, name in enumerate(("user", "time", "rank")):
             content ^= siphash.draw(key, place, getattr(records, name))
         return siphash.draw(key, purpose, content.view(np.int64))
+
+    def _picks(self, records: Batch, members: IntArray) -> IntArray:
+        """Return the places of each member's share of records, by the frequencies of queries."""
+        own = np.searchsorted(members, records.user)
+        return self._diversify(proportional_picks(own, records.query, self.draws(records)), records)
 
     def _diversify(self, chosen: IntArray, records: Batch) -> IntArray:
         """Return picks that have the required number of topics; the least draws are preferred."""

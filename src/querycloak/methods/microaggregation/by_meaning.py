@@ -18,11 +18,9 @@ from querycloak.methods.microaggregation import (
     GroupSettings,
     Microaggregation,
     ReleaseSettings,
-    Representative,
     TaxonomySettings,
     mdav,
     topic_groups,
-    tree_distance,
 )
 from querycloak.methods.microaggregation.representatives import diversify_picks, member_quotas, ranked_picks
 from querycloak.methods.shared.readings import CodedReadings
@@ -122,14 +120,9 @@ class MicroaggSemantic(MicroaggMeanings):
     def _groups(self, held: Batch, users: int) -> IntArray:
         """Return the groups of MDAV, by the distances of equations 5.10 to 5.13."""
         item, record = self.items(held.query)
-        owner = held.user[record]
-        order = np.argsort(owner, kind="stable")
-        start = np.searchsorted(owner[order], np.arange(users + 1))
-        once = np.ones(item.size, np.int64)
-        profiles = tree_distance.people(self._tree.parent, start, item[order], once)
-        return mdav.group(profiles, self.settings.k, np.arange(users, dtype=np.uint64), most=mdav.EXACT)
+        return self._mdav(self._tree.parent, held.user[record], item, users)
 
-    def _representative(self, records: Batch, members: IntArray) -> Representative:
+    def _representative(self, records: Batch, members: IntArray) -> Batch:
         """Return each user's share of the categories nearest to the centroid, with a query for each."""
         item, record = self.items(records.query)
         owner = np.searchsorted(members, records.user[record])
@@ -142,15 +135,10 @@ class MicroaggSemantic(MicroaggMeanings):
         if self.settings.diversity > 1:
             topic = self._tree.at_level(item, 1).astype(np.int64)
             chosen = diversify_picks(chosen, topic, apart, self.settings.diversity, item)
-        names = (members[0] << 32) + np.arange(
-            chosen.size
-        )  # not by rows: the order of a file decides nothing
-        paths = self._tree.paths
-        return Representative.of(
-            self.pick_queries(item[chosen], names),
-            time=records.time[record[chosen]],
-            category=self.texts.category.intern([paths[n] for n in item[chosen].tolist()]),
-        )
+        names = (members[0] << 32) + np.arange(chosen.size)  # the order of a file decides nothing
+        query, paths = self.pick_queries(item[chosen], names), self._tree.paths
+        category = self.texts.category.intern([paths[n] for n in item[chosen].tolist()])
+        return self._shown(query, time=records.time[record[chosen]], category=category)
 
     def distance_to_centroid(self, item: IntArray) -> Floats:
         """Return the distance of each category to the one with the least sum of distances (5.14)."""
@@ -255,12 +243,12 @@ class MicroaggTopic(MicroaggMeanings):
         counts = topic_groups.count_categories(held.user[record], node, self._tree, deepest, users)
         return topic_groups.group(counts, self.settings.k, np.arange(users, dtype=np.uint64), most=mdav.EXACT)
 
-    def _representative(self, records: Batch, members: IntArray) -> Representative:
+    def _representative(self, records: Batch, members: IntArray) -> Batch:
         """Return each user's share of records, the most frequent queries first."""
         own, draws = np.searchsorted(members, records.user), self.draws(records)
         places = ranked_picks(own, records.query, draws, self.draws(records, COIN))
         chosen = records[self._diversify(places, records)]
-        return Representative.of(chosen.query, time=chosen.time, category=chosen.category)
+        return self._shown(chosen.query, time=chosen.time, category=chosen.category)
 
 
 class _QueryCategories:

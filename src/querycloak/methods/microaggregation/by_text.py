@@ -13,26 +13,16 @@ from querycloak.methods.microaggregation import (
     GroupSettings,
     Microaggregation,
     ReleaseSettings,
-    Representative,
     mdav,
     tree_distance,
 )
-from querycloak.methods.microaggregation.representatives import common_right_part, means, proportional_picks
+from querycloak.methods.microaggregation.representatives import common_right_part, means
 from querycloak.methods.microaggregation.text_distance import WEIGHTS, distances, starts_of, summary_vectors
 from querycloak.settings import setting
 from querycloak.text.urls import labels_of
 
 
-class MicroaggTexts(Microaggregation):
-    """Microaggregation whose histories have records of each user by the frequencies of queries."""
-
-    def _picks(self, records: Batch, members: IntArray) -> IntArray:
-        """Return the places of each member's share of records."""
-        own = np.searchsorted(members, records.user)
-        return self._diversify(proportional_picks(own, records.query, self.draws(records)), records)
-
-
-class MicroaggPlain(MicroaggTexts):
+class MicroaggPlain(Microaggregation):
     """Group people by the queries that they have in common, as plain texts, and show one history a group.
 
     The baseline of the semantic method: two queries are the same or they are not. The history of a group
@@ -61,19 +51,16 @@ class MicroaggPlain(MicroaggTexts):
     def _groups(self, held: Batch, users: int) -> IntArray:
         """Return the groups of MDAV."""
         distinct, node = np.unique(held.query, return_inverse=True)
-        order = np.argsort(held.user, kind="stable")
-        start = np.searchsorted(held.user[order], np.arange(users + 1))
         flat = np.concatenate([[-1], np.zeros(distinct.size, np.int64)])  # every query is a child of the root
-        profiles = tree_distance.people(flat, start, node[order] + 1, np.ones(node.size, np.int64))
-        return mdav.group(profiles, self.settings.k, np.arange(users, dtype=np.uint64), most=mdav.EXACT)
+        return self._mdav(flat, held.user, node + 1, users)
 
-    def _representative(self, records: Batch, members: IntArray) -> Representative:
+    def _representative(self, records: Batch, members: IntArray) -> Batch:
         """Return each user's share of records."""
         chosen = records[self._picks(records, members)]
-        return Representative.of(chosen.query, time=chosen.time, category=chosen.category)
+        return self._shown(chosen.query, time=chosen.time, category=chosen.category)
 
 
-class MicroaggSyntactic(MicroaggTexts):
+class MicroaggSyntactic(Microaggregation):
     """Group people whose searches look alike, and show one history a group: queries, mean times and ranks.
 
     Users are compared search by search: time, rank, domain name, and the words by edit distance. The history
@@ -131,12 +118,12 @@ class MicroaggSyntactic(MicroaggTexts):
         apart = np.rint(distances(held, self.settings.weights) * tree_distance.UNIT).astype(np.int32)
         return mdav.by_matrix(apart, self.settings.k, np.arange(apart.shape[0], dtype=np.uint64))
 
-    def _representative(self, records: Batch, members: IntArray) -> Representative:
+    def _representative(self, records: Batch, members: IntArray) -> Batch:
         """Return each user's share of queries, with the mean time and rank, and the common domain name."""
         chosen = self._picks(records, members)
         time = means(records.query, records.time, records.time != NO_TIME, NO_TIME)
         rank = means(records.query, records.rank, records.rank >= 0, MISSING)
-        return Representative.of(
+        return self._shown(
             records.query[chosen],
             time=time[chosen],
             rank=rank[chosen],

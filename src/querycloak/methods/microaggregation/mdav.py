@@ -106,17 +106,6 @@ def _subtract(matrix, group, live, size, sums):  # type: ignore[no-untyped-def]
             sums[live[i]] -= apart[live[i]]
 
 
-@njit(inline="always")
-def _medoid(sums, live, size, place):  # type: ignore[no-untyped-def]
-    """Return the live member with the least sum of distances."""
-    best = live[0]
-    for i in range(1, size):
-        x = live[i]
-        if sums[x] < sums[best] or (sums[x] == sums[best] and place[x] < place[best]):
-            best = x
-    return best
-
-
 @njit(cache=True, nogil=True)
 def _by_matrix(matrix, k, place, labels):  # type: ignore[no-untyped-def]
     size = place.size
@@ -128,7 +117,7 @@ def _by_matrix(matrix, k, place, labels):  # type: ignore[no-untyped-def]
     number = 0
     while size >= 2 * k:
         two = size >= 3 * k
-        middle = _medoid(sums, live, size, place)
+        middle = _farthest(-sums, live, size, place)  # the one with the least sum of distances
         far = _farthest(matrix[middle], live, size, place)
         for half in range(2 if two else 1):
             if half:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from querycloak.dictionary import Dictionaries
 from querycloak.errors import ParameterError
+from querycloak.formatting import plural
 from querycloak.kernels.arrays import grown
-from querycloak.log import Batch, IntArray, is_same
+from querycloak.log import MISSING, Batch, IntArray, is_same
 from querycloak.methods.shared.sessions import calendar
 from querycloak.protector import Protector, State
+
+
+def require_users(method: str, k: int, people: int, hint: str = "the largest possible k is {people}") -> None:
+    """Raise ParameterError if the log has fewer than k users; the hint is given if it has several."""
+    if people < k:
+        few = f"{method}: `k` is {k}, but the log has only {plural(people, 'user')}"
+        raise ParameterError(few, hint=hint.format(people=people) if people > 1 else "")
 
 
 class RecordBuffer:
@@ -61,72 +69,12 @@ class RecordBuffer:
         self._parts = [Batch.of({name: state[f"held_{name}"] for name in Batch.COLUMNS}, self._texts)]
 
 
-class WindowBuffer(RecordBuffer):
-    """Records of one window of time, a `day` or a `week`; with `span="none"`, of the whole log.
-
-    A window is over when a record of a later one comes, or the watermark has passed its end. `drop_late` gets
-    the rows of records that come after that.
-    """
-
-    def __init__(self, texts: Dictionaries, span: str, drop_late: Callable[[IntArray], None]) -> None:
-        super().__init__(texts)
-        self._span, self._drop_late = span, drop_late
-        self._open: int | None = None  # the window that records are gathered for
-
-    def windows(self, batch: Batch) -> Iterator[tuple[Batch, int]]:
-        """Hold records; yield those of each window that is over, and the moment at which it was."""
-        if self._span == "none" or not len(batch):
-            self.add(batch)
-            return
-        window, start = calendar(batch.time, self._span), 0
-        if self._open is None:
-            self._open = int(window[0])
-        highest = np.maximum.accumulate(np.append(self._open, window))
-        for place in np.flatnonzero(np.diff(highest)).tolist():
-            self._hold(batch[start:place], window[start:place])
-            yield self.take(), int(batch.seq[place])
-            self._open, start = int(window[place]), place
-        self._hold(batch[start:], window[start:])
-
-    def _hold(self, batch: Batch, window: IntArray) -> None:
-        late = window < (self._open or 0)
-        self._drop_late(batch.row[late])
-        self.add(batch[~late])
-
-    def advance(self, watermark: int) -> Batch:
-        """Return the held records if their window ends before the watermark; later ones of it come late."""
-        if self._span == "none" or self._open is None:
-            return Batch.empty(self._texts)
-        now = int(calendar(np.array([watermark]), self._span)[0])
-        if now <= self._open:
-            return Batch.empty(self._texts)
-        self._open = now
-        return self.take()
-
-    def snapshot(self) -> State:
-        """Return the held records and the open window as arrays."""
-        return super().snapshot() | {"open": np.array([] if self._open is None else [self._open], np.int64)}
-
-    def restore(self, state: State) -> None:
-        """Continue from a snapshot."""
-        super().restore(state)
-        self._open = int(state["open"][0]) if state["open"].size else None
-
-
 class RecordProtector(Protector):
     """Method that holds whole records in `_held`."""
 
     def __init__(self, settings: Any, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
         self._held = RecordBuffer(texts)
-
-    def _require_users(self, k: int, people: int) -> None:
-        """Raise ParameterError if the log has fewer than k users."""
-        if people < k:
-            raise ParameterError(
-                f"{self.name}: `k` is {k}, but the log has only {people} user{'' if people == 1 else 's'}",
-                hint=f"the largest possible k is {people}" if people > 1 else "",
-            )
 
     def erase(self, users: IntArray, rows: IntArray) -> None:
         """Drop the held records of these users: those of others are protected without them."""
@@ -143,31 +91,62 @@ class RecordProtector(Protector):
 
 
 class WindowProtector(RecordProtector):
-    """Method that protects each window of time by itself, as soon as it is over."""
+    """Method that protects each window of time, a `day` or a `week`, by itself, as soon as it is over.
 
-    _held: WindowBuffer
+    A window is over when a record of a later one comes, or the watermark has passed its end. Records that
+    come after that are dropped. With the span `none` the whole log is one window.
+    """
+
+    late: ClassVar[str]  # why records of a window that is over are dropped
+    _span: str
+
+    def __init__(self, settings: Any, key: bytes, texts: Dictionaries) -> None:
+        super().__init__(settings, key, texts)
+        self._open: int | None = None  # the window that records are gathered for
 
     @abstractmethod
     def _release(self, held: Batch, moment: int) -> Batch:
         """Protect the records of a window; return those that may be shown, released at this moment."""
 
     def push(self, batch: Batch) -> Batch:
-        """Hold records until their window is over."""
+        """Hold records; release each window that is over."""
         released = Batch.empty(self.texts)
-        for window, moment in self._held.windows(batch):
-            released += self._release(window, moment)
+        if self._span == "none" or not len(batch):
+            self._held.add(batch)
+            return released
+        window, start = calendar(batch.time, self._span), 0
+        if self._open is None:
+            self._open = int(window[0])
+        highest = np.maximum.accumulate(np.append(self._open, window))
+        for place in [*np.flatnonzero(np.diff(highest)).tolist(), len(batch)]:
+            late = window[start:place] < self._open
+            self.drop(batch.row[start:place][late], self.late)
+            self._held.add(batch[start:place][~late])
+            if place < len(batch):
+                released += self._release(self._held.take(), int(batch.seq[place]))
+                self._open, start = int(window[place]), place
         return released
 
     def advance(self, watermark: int) -> Batch:
-        """Release a window that ends before the watermark."""
-        return self._release_now(self._held.advance(watermark))
+        """Release the window if it ends before the watermark; later records of it come late."""
+        if self._open is None or self._open >= calendar(np.array([watermark]), self._span)[0]:
+            return Batch.empty(self.texts)
+        self._open = int(calendar(np.array([watermark]), self._span)[0])
+        return self.close()
 
     def close(self) -> Batch:
         """Release what is held and may be shown."""
-        return self._release_now(self._held.take())
-
-    def _release_now(self, held: Batch) -> Batch:
+        held = self._held.take()
         return self._release(held, int(held.seq.max(initial=0)))
+
+    def snapshot(self) -> State:
+        """Return the held records and the open window."""
+        return super().snapshot() | {"open": np.array([] if self._open is None else [self._open], np.int64)}
+
+    def restore(self, state: State) -> None:
+        """Continue from a snapshot."""
+        super().restore(state)
+        self._open = int(state["open"][0]) if state["open"].size else None
 
 
 class SlotBuffer:
@@ -206,9 +185,7 @@ class SlotBuffer:
             return
         size, self._room = self._room, max(2 * self._room, self._room + needed, 1024)
         for name, column in self._columns.items():
-            larger = np.full(self._room, self._fixed.get(name, 0), np.int64)
-            larger[:size] = column
-            self._columns[name] = larger
+            self._columns[name] = grown(column, self._room, self._fixed.get(name, 0))
         self._free = grown(self._free, self._room)
         added = np.arange(self._room - 1, size - 1, -1)
         self._free[self._left : self._left + added.size] = added
@@ -230,6 +207,13 @@ class SlotBuffer:
         }
         return Batch.of(columns | fixed, self._texts)
 
+    def slots(self) -> IntArray:
+        """Return the slots in use, by the row of their record."""
+        used = np.ones(self._room, np.bool_)
+        used[self._free[: self._left]] = False
+        slots = np.flatnonzero(used)
+        return slots[np.argsort(self.peek(slots).row)]
+
     def snapshot(self, slots: IntArray) -> State:
         """Return these records as arrays, in this order."""
         return {f"held_{name}": array for name, array in self.peek(slots).arrays().items()}
@@ -238,3 +222,42 @@ class SlotBuffer:
         """Hold a snapshot's records; return their slots, numbered in its order."""
         self.__init__(self._texts)  # type: ignore[misc]
         return self.add(Batch.of({name: state[f"held_{name}"] for name in Batch.COLUMNS}, self._texts))
+
+
+class ChainedSlots(SlotBuffer):
+    """Records in slots that are chained by a key, such as their user: a kernel finds all records of a key.
+
+    `last[key]` is the slot of a key's newest record, `before[slot]` that of the record before it; -1 is none.
+    """
+
+    def __init__(self, texts: Dictionaries) -> None:
+        super().__init__(texts)
+        self.last, self.before = np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def reserve(self, keys: int) -> None:
+        """Make room for the chains of keys below a number."""
+        self.last = grown(self.last, keys, MISSING)
+        self.before = grown(self.before, self._room, MISSING)
+
+    def chain(self, key: IntArray, slots: IntArray) -> None:
+        """Chain these records to their keys, in this order, and no others."""
+        self.last[:] = MISSING
+        _chain(key, slots, self.last, self.before)
+
+    def keep(self, chosen: npt.NDArray[np.bool_], key: IntArray) -> None:
+        """Hold only the chosen ones of the records, which come by row, as their keys do."""
+        slots = self.slots()
+        self.pop(slots[~chosen])
+        self.chain(key[chosen], slots[chosen])
+
+    def pop_all(self) -> Batch:
+        """Return all records, by row, and hold none."""
+        self.last[:] = MISSING
+        return self.pop(self.slots())
+
+
+@njit(cache=True, nogil=True)
+def _chain(key, slot, last, before):  # type: ignore[no-untyped-def]
+    for i in range(key.size):
+        before[slot[i]] = last[key[i]]
+        last[key[i]] = slot[i]

@@ -15,7 +15,7 @@ from querycloak.kernels.arrays import ranks_in_groups
 from querycloak.keys import derive
 from querycloak.log import COLUMN_BIT, MISSING, NO_TIME, Batch, IntArray
 from querycloak.methods.shared.labels import apply_time_policy, pseudonyms
-from querycloak.methods.shared.records import WindowBuffer, WindowProtector
+from querycloak.methods.shared.records import WindowProtector, require_users
 from querycloak.methods.shared.sessions import DAY
 from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
 from querycloak.methods.shared.user_counts import UsersByDay, users_of
@@ -25,7 +25,6 @@ from querycloak.settings import setting
 
 RARE: Final = "asked by too few people"
 NO_TERM_LEFT: Final = "no term is left that enough people used"
-LATE: Final = "came after its day was closed"
 TIMELESS: Final = "has no time"
 _MINUTE: Final = 60_000_000
 _UNITS: Final = {"hour": 60 * _MINUTE, "day": DAY}
@@ -53,6 +52,7 @@ class ShortSessions(WindowProtector):
     """
 
     name = "short-sessions"
+    late = "came after its day was closed"
     exempt: ClassVar[dict[str, str]] = {
         "memory_stays_bounded": "a day is held until it is over, and who asked what for `days` of them"
     }
@@ -100,8 +100,7 @@ class ShortSessions(WindowProtector):
         super().__init__(settings, key, texts)
         self._terms = Dictionary()
         self._split = Tokenizer(texts.query, self._terms)
-        span = "day" if settings.batch == "day" else "none"
-        self._held = WindowBuffer(texts, span, lambda rows: self.drop(rows, LATE))
+        self._span = "day" if settings.batch == "day" else "none"
         self._users = UsersByDay(settings.days if settings.batch == "day" else 0)
 
     @classmethod
@@ -158,7 +157,7 @@ class ShortSessions(WindowProtector):
 
     def check_user_count(self, people: int) -> None:
         """Raise ParameterError for a k that no query can reach."""
-        self._require_users(self.settings.k, people)
+        require_users(self.name, self.settings.k, people)
 
     def push(self, batch: Batch) -> Batch:
         """Hold records until their day, or the log, is over."""
