@@ -11,7 +11,7 @@ import polars as pl
 
 import querycloak as qc
 from benchmarks.common import Steps, peak_gigabytes, timed
-from querycloak.attacks.link_learned import features, pair_scores, relations, training
+from querycloak.attacks.link_learned import features, pair_scores, training
 from querycloak.attacks.link_learned.words import TermFrequencies
 
 FUNCTIONS = 4
@@ -66,7 +66,7 @@ def measure(scale: float) -> dict[str, Any]:
     steps = Steps()
     read = features.read(rows, known)
     steps.end("features")
-    size, relate = len(read), partial(relations.relate, read)
+    size, relate = len(read), read.relate
     fake = (rows["person"].rank("dense").to_numpy() % 2 == 0)[read.searches.first_row]
     lessons = training.lessons(np.zeros(size, np.int64), fake, searches)
     functions = training.learn(relate, lessons, FUNCTIONS, seed=0)

@@ -103,6 +103,8 @@ def readings(folder: Path, lines: int) -> dict[str, Any]:
 
 def profile_rows(url: str, parts: int) -> dict[str, Any]:
     """Merge parts of counts, each in one durable transaction, then read single profiles."""
+    from tests.unit.service.sinks.profile_store import total
+
     draw, found = np.random.default_rng(7), {"merge": {}, "read": {}}
     made = []
     for _ in range(parts):
@@ -118,7 +120,7 @@ def profile_rows(url: str, parts: int) -> dict[str, Any]:
         with timed(2000, found["read"]):
             for number in range(2000):
                 store.counts_of(f"p{number:08d}")
-        assert sum(store.totals().values()) == parts * ROWS
+        assert total(store) == parts * ROWS
     finally:
         store.close()
     return found

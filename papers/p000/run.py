@@ -23,6 +23,7 @@ from querycloak.dictionary import Dictionaries
 from querycloak.engines import codec
 from querycloak.engines.pipeline import Pipeline, parse_stages
 from querycloak.engines.time_order import whole
+from querycloak.kernels.order import group
 from querycloak.kernels.siphash import key_words
 from querycloak.log import Batch, IntArray, Log
 from querycloak.measures.delay import release_rate_over_time
@@ -131,7 +132,7 @@ def three(work: Workload, outcome: Outcome, k: int, level: int) -> dict[str, Any
     """Try the paper's three attacks on integers, as their classes do once they have encoded a release."""
     out, people = outcome.released, int(work.batch.user.max()) + 1
     category = work.batch.texts.category.at_level(out.category, level) + 1
-    order, starts = replay.group(category, int(category.max(initial=0)) + 1)
+    order, starts = group(category, int(category.max(initial=0)) + 1)
     author = work.batch.user[out.row]
     barring = outcome.certificate["methods"][0]["method"] == "swap"
     found = {}

@@ -10,8 +10,8 @@ import polars as pl
 
 import querycloak as qc
 from querycloak.dictionary import Dictionaries
-from querycloak.log import MISSING, NO_TIME, Batch
-from querycloak.measures.partitions import FloatArray, IntArray, jaccard_index, k_means, rand_index, starts_of
+from querycloak.log import MISSING, NO_TIME, Batch, FloatArray, IntArray
+from querycloak.measures.partitions import jaccard_index, k_means, rand_index, starts_of
 from querycloak.methods.microaggregation.representatives import means, proportional_picks
 from querycloak.methods.microaggregation.text_distance import distances
 

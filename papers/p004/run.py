@@ -18,7 +18,7 @@ from papers.common import study
 from papers.common.results import Line
 from papers.p004.results import METHODS, PAPERS
 from papers.p004.workload import TENTHS, TRAINING, Setup, Target, Traces, searches_of, share_with_topic
-from querycloak.attacks.link_learned import relations, training
+from querycloak.attacks.link_learned import relations_kernel, training
 
 #: For so many users everything is measured before it is for the others.
 FIRST_WAVE = 30
@@ -131,7 +131,7 @@ class Study(study.Study):
     def _learned(self, plan: Plan) -> Line:
         """Return the importances of the functions that attack a tenth."""
         found = self.traces.learned(plan.method, plan.person, self.functions)
-        ranked = training.importances(found.functions, relations.NAMES)
+        ranked = training.importances(found.functions, relations_kernel.NAMES)
         return {"importances": ranked, "cpu": {"learn": found.seconds}}
 
     def _at(self, plan: Plan) -> Target:

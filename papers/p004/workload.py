@@ -14,7 +14,7 @@ import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -25,7 +25,7 @@ import querycloak as qc
 from querycloak.attacks import scoring_covers
 from querycloak.attacks.base import ClusteredTrace, TraceClusters
 from querycloak.attacks.case import Truth
-from querycloak.attacks.link_learned import beginnings, features, in_time, pair_scores, relations, training
+from querycloak.attacks.link_learned import beginnings, features, in_time, pair_scores, training
 from querycloak.attacks.link_learned.words import TermFrequencies
 from querycloak.clients.obfuscation.base import choose
 from querycloak.clients.obfuscation.history import SearchHistory
@@ -159,7 +159,7 @@ class Traces:
         read = features.read(rows.drop("fake"), self.background(tenth))
         first = rows[read.searches.first_row]
         user = first["user"].rank("dense").cast(pl.Int64).to_numpy()
-        return partial(relations.relate, read), training.lessons(user, first["fake"].to_numpy(), LESSONS)
+        return read.relate, training.lessons(user, first["fake"].to_numpy(), LESSONS)
 
     def _learned(self, method: str, tenth: int, functions: int) -> Learned:
         clock = Clock()
@@ -201,7 +201,7 @@ class Target:
         rows, read = self.read(draw)
         spent = {"read": clock()}
         size, real = len(read), ~read.searches.column("fake").to_numpy()
-        relate, hers = partial(relations.relate, read), np.flatnonzero(real)
+        relate, hers = read.relate, np.flatnonzero(real)
         known = (hers, self._own) if self._own is not None else None
         scores = pair_scores.scores(relate, size, learned.functions, "median", known)
         self._own = pair_scores.among(scores, size, hers)
@@ -220,7 +220,7 @@ class Target:
         clock = Clock()
         _, read = self.read(0)
         size, real = len(read), ~read.searches.column("fake").to_numpy()
-        related = relations.relate(read, *np.triu_indices(size, 1))
+        related = read.relate(*np.triu_indices(size, 1))
         spent = {"relate": clock()}
         each = np.stack([function(related) for function in learned.functions])
         spent["functions"] = clock()
@@ -242,7 +242,7 @@ class Target:
         _, read = self.read(0)
         size, real = len(read), ~read.searches.column("fake").to_numpy()
         hers = np.flatnonzero(real)
-        related = relations.relate(read, *np.triu_indices(size, 1))
+        related = read.relate(*np.triu_indices(size, 1))
         found = {}
         for many, function in functions:
             scores = function(related)

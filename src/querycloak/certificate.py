@@ -104,9 +104,9 @@ def read(path: Path) -> Certificate:
         raise UsageError(
             "there is no certificate to read", hint="name it with `--certificate FILE`"
         ) from None
-    except ValueError as error:
-        if isinstance(error, fastjsonschema.JsonSchemaValueException):
-            raise DataError(f"the certificate does not fit its schema at `{error.name}`") from None
+    except fastjsonschema.JsonSchemaValueException as error:
+        raise DataError(f"the certificate does not fit its schema at `{error.name}`") from None
+    except ValueError:
         raise DataError("the certificate is not JSON") from None
     except RecursionError:
         raise DataError("the certificate is nested too deeply") from None

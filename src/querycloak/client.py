@@ -43,13 +43,6 @@ _KINDS: Final = {
 }
 
 
-class _RetryLater(Exception):
-    """The request can be repeated after `wait` seconds."""
-
-    def __init__(self, error: QueryCloakError, wait: float) -> None:
-        self.error, self.wait = error, wait
-
-
 @dataclass
 class Sent:
     """Number of records on disk and of skipped ones, and the rows of skipped ones by reason.
@@ -163,17 +156,19 @@ class Client:
         """Send a request until it is answered; every request here may be repeated."""
         end, pause = time.monotonic() + self._patience, _PAUSES[0]
         while True:
-            try:
-                return self._request_once(method, path, body, {**self._headers, **(headers or {})})
-            except _RetryLater as later:
-                wait = max(pause, later.wait)
-                if time.monotonic() + wait > end:
-                    raise later.error from None
+            done = self._request_once(method, path, body, {**self._headers, **(headers or {})})
+            if isinstance(done, bytes):
+                return done
+            error, wait = done[0], max(pause, done[1])
+            if time.monotonic() + wait > end:
+                raise error
             time.sleep(wait)
             pause = min(pause * 2, _PAUSES[1])
 
-    def _request_once(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
-        """Send a request once."""
+    def _request_once(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
+    ) -> bytes | tuple[QueryCloakError, float]:
+        """Send a request once; return the response, or an error and the seconds before a retry."""
         try:
             connection = self._connected()
             connection.request(method, self._prefix + path, body, headers)
@@ -185,11 +180,10 @@ class Client:
             ) from None
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            raise _RetryLater(
-                Unavailable(f"the service does not answer ({type(error).__name__})"), 0
-            ) from None
+            return Unavailable(f"the service does not answer ({type(error).__name__})"), 0.0
         if answer.status in _RETRIED:
-            raise _RetryLater(_error(content), _seconds(answer.headers.get("Retry-After")))
+            after = answer.headers.get("Retry-After", "")
+            return _error(content), float(after) if after.isdecimal() else 0.0
         if answer.status >= 300:
             raise _error(content)
         return content
@@ -219,10 +213,6 @@ class Client:
 def _text(value: Any) -> str:
     """Return a time as the service reads it."""
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
-
-
-def _seconds(text: str | None) -> float:
-    return float(text) if text is not None and text.isdecimal() else 0.0
 
 
 def _error(content: bytes) -> QueryCloakError:

@@ -80,6 +80,21 @@ def distinct(texts: pl.Series) -> tuple[pl.Series, IntArray]:
     return once, joined["number"].to_numpy()
 
 
+def ancestors(paths: Sequence[str]) -> tuple[IntArray, IntArray]:
+    """Return a row for each category path: its ancestors from level 1 down to itself, then -1; and its depth.
+
+    Ancestors are numbered from 0 as they are met, so that equal numbers mean a common ancestor.
+    """
+    parts = [path.split("/") for path in paths]
+    depth = np.array([len(names) for names in parts], np.int64)
+    above = np.full((len(parts), max(int(depth.max(initial=0)), 1)), MISSING, np.int64)
+    numbers: dict[tuple[str, ...], int] = {}
+    for row, names in zip(above, parts, strict=True):
+        for level in range(len(names)):
+            row[level] = numbers.setdefault(tuple(names[: level + 1]), len(numbers))
+    return above, depth
+
+
 class CategoryDictionary(Dictionary):
     """Codes for category paths, which can also be cut to a level."""
 

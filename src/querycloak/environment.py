@@ -137,21 +137,16 @@ _EXTRAS = (
 def examine() -> dict[str, Any]:
     """Describe the machine, every optional part, and the programs beside Python."""
     parts = [
-        _entry(name, purpose, find_spec(module) is not None, f"pip install 'querycloak[{name}]'")
+        (name, purpose, find_spec(module) is not None, f"pip install 'querycloak[{name}]'")
         for name, module, purpose in _EXTRAS
     ]
-    programs = [
-        _entry(found.name, found.purpose, found.place is not None, found.install) for found in all_programs()
-    ]
+    programs = [(one.name, one.purpose, one.place is not None, one.install) for one in all_programs()]
+    names = ("name", "for", "installed", "install")
     return {
         "version": __version__,
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "memory_gb": round(free_memory() / 2**30, 1),
-        "parts": parts,
-        "programs": programs,
+        "parts": [dict(zip(names, part, strict=True)) for part in parts],
+        "programs": [dict(zip(names, program, strict=True)) for program in programs],
     }
-
-
-def _entry(name: str, purpose: str, installed: bool, install: str) -> dict[str, Any]:
-    return {"name": name, "for": purpose, "installed": installed, "install": install}

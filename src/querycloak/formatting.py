@@ -19,8 +19,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str = 
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Return a share as a percentage; a dash for None."""
-    return "–" if share is None else f"{100 * share:.{digits}f} %"
+    """Return a share as a percentage; a small one keeps two digits, so that it is not read as zero."""
+    if share is None:
+        return "–"
+    hundredths = 100 * share
+    if digits and 0 < hundredths < 0.1:
+        return "<0.01 %" if hundredths < 0.01 else f"{hundredths:.2f} %"
+    return f"{hundredths:.{digits}f} %"
 
 
 def number(value: Any) -> str:
@@ -30,6 +35,6 @@ def number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def plural(count: int, word: str) -> str:
-    """Return `1 row`, `2 rows`."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+def plural(count: int, word: str, several: str | None = None) -> str:
+    """Return `1 row`, `2 rows`, or `2 queries` with `several="queries"`."""
+    return f"{count:,} {word if count == 1 else several or word + 's'}"

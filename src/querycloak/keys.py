@@ -26,11 +26,6 @@ class Secret:
     value: bytes = field(repr=False)
 
     @classmethod
-    def fresh(cls) -> Secret:
-        """Draw a new secret from the operating system."""
-        return cls("operating system", secrets.token_bytes(32))
-
-    @classmethod
     def from_seed(cls, seed: int) -> Secret:
         """Make a secret that anyone can guess: for tests and reproduction, never for publication."""
         return cls("seed", hashlib.blake2b(f"seed {seed}".encode(), digest_size=32).digest())
@@ -70,12 +65,14 @@ class Secret:
 
     @classmethod
     def choose(cls, seed: int | None = None, file: Path | None = None) -> Secret:
-        """Take the secret from where the caller says, or from the operating system."""
+        """Take the secret from where the caller says, or draw one from the operating system."""
         if seed is not None and file is not None:
             raise UsageError("`--seed` and `--secret-file` exclude each other", hint="give one of them")
         if seed is not None:
             return cls.from_seed(seed)
-        return cls.load_or_create(file) if file is not None else cls.fresh()
+        if file is not None:
+            return cls.load_or_create(file)
+        return cls("operating system", secrets.token_bytes(32))
 
     @property
     def publishable(self) -> bool:

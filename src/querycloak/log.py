@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from querycloak.dictionary import Dictionaries
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 #: The columns that QueryCloak knows; `row` (the input's data row, from 0) goes beside them.
 CANONICAL: Final = ("user", "query", "time", "rank", "url", "category")
@@ -42,16 +44,14 @@ class Skipped:
         """Note that these input rows (0-based data rows) were left out for this reason."""
         numbers = [int(row) for row in rows]
         if numbers:
-            self.counts[reason] += len(numbers)
-            known = self.first_rows.setdefault(reason, [])
-            known.extend(numbers[: self.REMEMBERED - len(known)])
+            self.merge(Skipped(Counter({reason: len(numbers)}), {reason: numbers}))
 
     def merge(self, other: Skipped) -> None:
         """Take over what another piece of the same log skipped."""
-        for reason, count in other.counts.items():
-            self.counts[reason] += count
+        self.counts.update(other.counts)
+        for reason, rows in other.first_rows.items():
             known = self.first_rows.setdefault(reason, [])
-            known.extend(other.first_rows[reason][: self.REMEMBERED - len(known)])
+            known.extend(rows[: self.REMEMBERED - len(known)])
 
     @property
     def total(self) -> int:
@@ -102,11 +102,7 @@ def is_same(column: IntArray) -> bool:
 
 
 def _picked(column: IntArray, chosen: Any, size: int) -> IntArray:
-    return (
-        np.broadcast_to(column[:1].reshape(-1)[0], size)
-        if is_same(column) and column.size
-        else column[chosen]
-    )
+    return np.broadcast_to(column[0], size) if is_same(column) and column.size else column[chosen]
 
 
 def _joined(one: IntArray, other: IntArray) -> IntArray:

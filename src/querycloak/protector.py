@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Literal, Protocol
@@ -398,11 +398,3 @@ class Protector(ABC):
     def _restore_dropped(self, state: State) -> None:
         reasons, counts = state["dropped_reasons"].tolist(), state["dropped_counts"].tolist()
         self.dropped = Counter(dict(zip(reasons, counts, strict=True)))
-
-
-def protect(method: Protector, pieces: Iterable[Batch]) -> Batch:
-    """Run a method to the end. A file is a stream with one piece."""
-    released = Batch.empty(method.texts)
-    for piece in pieces:
-        released += method.push(piece)
-    return released + method.close()

@@ -36,6 +36,10 @@ class Registry:
         rest = sorted((set(self._table) | set(self.added)) - set(self.built_in))
         return [*self.built_in, *rest]
 
+    def items(self) -> list[tuple[str, Any]]:
+        """List every name with its part."""
+        return [(name, self.get(name)) for name in self.names()]
+
     def add(self, name: str, part: Any) -> None:
         """Register a part by hand, as a notebook or a test does."""
         if name in self.built_in:

@@ -111,9 +111,9 @@ def test_a_log_that_is_not_there_is_told(tmp_path):
 
 
 def test_recommend_proposes_what_keeps_to_the_limit(log, tmp_path, monkeypatch):
-    from querycloak.compare import recommend
+    from querycloak.compare.plan import ready_made
 
-    monkeypatch.setattr(recommend, "first_candidates", lambda: ("cohort:k=3,12", "km:m=2:k=2"))
+    monkeypatch.setitem(ready_made()["recommend"], "candidates", ["cohort:k=3,12", "km:m=2:k=2"])
     done = run(
         "recommend",
         log,
@@ -140,9 +140,9 @@ def test_recommend_proposes_what_keeps_to_the_limit(log, tmp_path, monkeypatch):
 
 
 def test_recommend_says_when_nothing_keeps_to_the_limit(log, monkeypatch):
-    from querycloak.compare import recommend
+    from querycloak.compare.plan import ready_made
 
-    monkeypatch.setattr(recommend, "first_candidates", lambda: ("cohort:k=3",))
+    monkeypatch.setitem(ready_made()["recommend"], "candidates", ["cohort:k=3"])
     done = run("recommend", log, "--max-linkage", "0.0001", "--attacker", "release")
     assert done.exit_code == 4
     assert "None of the" in done.stdout

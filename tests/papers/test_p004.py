@@ -18,7 +18,7 @@ from papers.p004.results import METHODS, PAPERS, Mean, Results
 from papers.p004.run import Plan, Study
 from papers.p004.workload import SIZES, TENTHS, Setup, Target, Traces, active
 
-from querycloak.attacks.link_learned.relations import NAMES
+from querycloak.attacks.link_learned.relations_kernel import NAMES
 from tests.papers.pages import written
 from tests.support.logs import made_up
 

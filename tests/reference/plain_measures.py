@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from querycloak.log import FloatArray
 from querycloak.measures.counts import jensen_shannon, largest_tree_emd, tree_emd
-from querycloak.measures.partitions import FloatArray, distances_of, loss_between, ward
+from querycloak.measures.partitions import distances_of, loss_between, ward
 from querycloak.measures.profiles import summary
 
 _PLAIN = re.compile(r"[a-z0-9]+")

@@ -19,15 +19,15 @@ _COMMANDS: Final = {
     "generate_file": "synthetic.generator:write_log",
     "new_peer_identity": "clients.crowd.tls:new_identity",
     "new_service_token": "service:new_token",
-    "obfuscate": "api.clients:obfuscate",
+    "obfuscate": "clients.obfuscation.mixing:cover",
     "obfuscate_live": "clients.obfuscation.live:run",
     "protocol_settings": "clients.crowd.rules:ProtocolSettings.declarations",
     "run_demo": "demo:run",
-    "run_peer": "api.clients:run_peer",
-    "run_search_server": "api.clients:run_search_server",
+    "run_peer": "clients.crowd:run_peer",
+    "run_search_server": "clients.crowd:run_search_server",
     "serve": "service:serve",
     "service_setup": "service.settings:setup",
-    "simulate_crowd": "api.clients:simulate_crowd",
+    "simulate_crowd": "clients.crowd.study:simulate_crowd",
 }
 
 

@@ -27,7 +27,6 @@ from querycloak.keys import write_private
 from querycloak.log import COUNTS, Log
 from querycloak.measures.base import LogPair
 from querycloak.measures.base import run as run_measures
-from querycloak.protector import Protector
 from querycloak.registry import ATTACKS, MEASURES, METHODS
 from querycloak.settings import as_text
 from querycloak.truth import read_truth
@@ -117,10 +116,7 @@ def protect(
         secret_file=Path(secret_file) if secret_file else None,
         sign=Path(sign) if sign else None,
         dry_run=dry_run,
-        format=format,
-        mapping=mapping or {},
-        keep=tuple(keep),
-        strict=strict,
+        reading=ReadOptions(format, mapping or {}, tuple(keep), strict),
         piece_rows=piece_rows,
         progress=progress,
     )
@@ -158,8 +154,10 @@ def attack(
 
     chosen = {name: as_text(value) for name, value in {**(settings or {}), **more}.items()}
     wanted = write_log is not None or write_profiles is not None
-    if wanted:
-        _check_one_attribution(attacks)
+    if wanted and (len(attacks) != 1 or ATTACKS.get(attacks[0]).game not in ("attribution", "control")):
+        raise UsageError(  # linkage and identification rebuild none
+            "what an attack rebuilt is written for exactly one attribution attack", hint="name one with `-a`"
+        )
     prepared = run.prepare(attacks, chosen, seed)  # before long reading, in case a name is wrong
     requests = run.all_requests(prepared)
     if isinstance(release, Release):
@@ -168,7 +166,7 @@ def attack(
         beside = Path(certificate) if certificate else certificates.path_of(Path(release))
         needed = beside.is_file() or any(one.certified for one in prepared)
         document = certificates.read(beside) if needed else {}
-        extra = frozenset[str]().union(*(one.trace_columns for one in requests))
+        extra = frozenset[str]().union(*(one.trace_columns for one in prepared))
         if needed:
             layout = formats.Layout.from_dict(document["release"]["layout"])
             released = formats.read(str(release), layout=layout, required=())
@@ -214,14 +212,6 @@ def _read_trace(path: str, extra: frozenset[str]) -> Log:
         return formats.read(path, required=(), keep=sorted(extra))
     except DataError:
         return formats.read(path, required=())
-
-
-def _check_one_attribution(attacks: Sequence[str]) -> None:
-    """A rebuilt log is one attack's; linkage and identification rebuild none."""
-    if len(attacks) != 1 or ATTACKS.get(attacks[0]).game not in ("attribution", "control"):
-        raise UsageError(
-            "what an attack rebuilt is written for exactly one attribution attack", hint="name one with `-a`"
-        )
 
 
 def measure(
@@ -290,19 +280,12 @@ def compare(
 
 
 def compare_files(
-    log: Log | str | Path,
-    output: Path,
-    *,
-    format: str | None = None,  # noqa: A002 - the word of the command line
-    mapping: Mapping[str, str] | None = None,
-    strict: bool = False,
-    **options: Any,
+    log: Log | str | Path, output: Path, *, reading: Mapping[str, Any] | None = None, **options: Any
 ) -> ComparisonReport:
     """Compare methods on a log and write the report into a folder."""
     from querycloak.report.comparison import files
 
-    reading = ReadOptions(format, mapping or {}, strict=strict)
-    return files.compare_files(_log_or_path(log), output, reading=reading, **options)
+    return files.compare_files(_log_or_path(log), output, reading=ReadOptions(**(reading or {})), **options)
 
 
 def _log_or_path(log: Log | str | Path) -> Log | str:
@@ -320,10 +303,8 @@ def recommend(
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Search methods and settings on a sample, and propose the release that keeps most within a limit."""
-    from querycloak.compare.recommend import Goal, recommend
-
-    goal = Goal(max_linkage, keep, attacker)
-    return recommend(_log_or_path(log), goal, sample=sample, seed=seed, progress=progress).as_dict()
+    goal: dict[str, Any] = {"max_linkage": max_linkage, "keep": keep, "attacker": attacker}
+    return recommend_release(log, **goal, sample=sample, seed=seed, progress=progress).proposal
 
 
 @dataclass(frozen=True)
@@ -342,9 +323,7 @@ def recommend_release(
     keep: str = "topics",
     attacker: str = "any",
     output: Path | None = None,
-    format: str | None = None,  # noqa: A002 - the word of the command line
-    mapping: Mapping[str, str] | None = None,
-    strict: bool = False,
+    reading: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Recommendation:
     """Search as `recommend` does; the evidence goes to the folder `output`."""
@@ -352,8 +331,8 @@ def recommend_release(
     from querycloak.report.comparison.answers import proposal
     from querycloak.report.comparison.files import NO_PAGE, write_proposal
 
-    reading, goal = ReadOptions(format, mapping or {}, strict=strict), Goal(max_linkage, keep, attacker)
-    found = recommend(_log_or_path(log), goal, folder=output, reading=reading, **options)
+    options |= {"folder": output, "reading": ReadOptions(**(reading or {}))}
+    found = recommend(_log_or_path(log), Goal(max_linkage, keep, attacker), **options)
     lines = list(proposal(found.as_dict()))
     if output is not None and (missing := write_proposal(found, output)):
         lines.append(f"warning: {NO_PAGE}: {missing}")
@@ -420,18 +399,16 @@ def own_history(
 
 def describe_methods() -> list[dict[str, Any]]:
     """Describe every method: what it does, promises, does not protect against, and its settings."""
-    return [_description(name, METHODS.get(name)) for name in METHODS.names()]
-
-
-def _description(name: str, method: type[Protector]) -> dict[str, Any]:
-    promise, text = method.promise(method.Settings()), method.__doc__ or ""
-    return {
-        "name": name,
-        "summary": text.strip().splitlines()[0],
-        "promise": _first_paragraph(text.partition("Guarantee:")[2]),
-        "does_not_protect_against": list(promise.does_not_protect_against),
-        "settings": method.Settings.declarations(),
-    }
+    return [
+        {
+            "name": name,
+            "summary": method.__doc__.strip().splitlines()[0],
+            "promise": _first_paragraph(method.__doc__.partition("Guarantee:")[2]),
+            "does_not_protect_against": list(method.promise(method.Settings()).does_not_protect_against),
+            "settings": method.Settings.declarations(),
+        }
+        for name, method in METHODS.items()
+    ]
 
 
 def _first_paragraph(text: str) -> str:
@@ -440,21 +417,20 @@ def _first_paragraph(text: str) -> str:
 
 def describe_attacks() -> list[dict[str, Any]]:
     """Describe every attack: what it does, its game, what it sees, and its settings."""
-    return [_attack_description(name, ATTACKS.get(name)) for name in ATTACKS.names()]
-
-
-def _attack_description(name: str, kind: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "summary": _first_paragraph((kind.__doc__ or "").strip()),
-        "game": kind.game,
-        "sees": kind.sees(),
-        "needs": sorted(kind.columns),
-        "fast": kind.fast,
-        "settings": kind.Settings.declarations(),
-    }
+    return [
+        {
+            "name": name,
+            "summary": _first_paragraph((kind.__doc__ or "").strip()),
+            "game": kind.game,
+            "sees": kind.sees(),
+            "needs": sorted(kind.columns),
+            "fast": kind.fast,
+            "settings": kind.Settings.declarations(),
+        }
+        for name, kind in ATTACKS.items()
+    ]
 
 
 def describe_measures() -> list[dict[str, Any]]:
     """Describe every measure."""
-    return [{"name": name, "help": MEASURES.get(name).help} for name in MEASURES.names()]
+    return [{"name": name, "help": measure.help} for name, measure in MEASURES.items()]

@@ -12,16 +12,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.attacks.case import Case
 from querycloak.attacks.searches import Searches, in_terms, in_time
 from querycloak.errors import NotApplicable, QueryCloakError
 from querycloak.knowledge import Knowledge
-from querycloak.log import CANONICAL
-
-Flags = npt.NDArray[np.bool_]
+from querycloak.log import CANONICAL, Flags
 
 #: Users with fewer rows are not attacked: some searches must be known, and some left to find.
 _FEWEST_ROWS: Final = 4
@@ -45,7 +42,7 @@ class AuxiliaryData:
 class Request(ABC):
     """One kind of auxiliary information, with the settings that its draw needs."""
 
-    #: Under which the attack finds the frame in its view; empty if there is none.
+    #: Under which the attack finds the frame in its view.
     name: ClassVar[str]
     #: What an attacker with this information knows, unless that depends on the settings.
     grants: ClassVar[Knowledge]
@@ -55,11 +52,6 @@ class Request(ABC):
         """Columns of the original that the draw reads, beside user, query and category."""
         return frozenset()
 
-    @property
-    def trace_columns(self) -> frozenset[str]:
-        """Columns of a trace that are read if it has them, beside the canonical ones."""
-        return frozenset()
-
     def knowledge(self) -> Knowledge:
         """Return what an attacker with this information knows."""
         return self.grants
@@ -67,25 +59,6 @@ class Request(ABC):
     @abstractmethod
     def draw(self, case: Case) -> AuxiliaryData:
         """Draw the information from a case."""
-
-
-@dataclass(frozen=True)
-class TraceColumns(Request):
-    """Further columns of the trace itself, such as the messages that a peer received."""
-
-    columns: frozenset[str]
-    name: ClassVar[str] = ""
-    grants: ClassVar = Knowledge.RELEASE
-
-    @property
-    def trace_columns(self) -> frozenset[str]:
-        """The columns."""
-        return self.columns
-
-    def draw(self, case: Case) -> AuxiliaryData:
-        """Return the columns that the trace has."""
-        names = [name for name in case.release.columns if name in self.columns]
-        return AuxiliaryData(case.release.select("released_row", *names))
 
 
 @dataclass(frozen=True)
@@ -276,10 +249,8 @@ class Targets(Request):
         return AuxiliaryData(drawn, traces=set(drawn["user"]))
 
     def _drawn(self, case: Case) -> pl.DataFrame:
-        sizes = case.release.group_by("user").agg(n=pl.len()).drop_nulls("user").sort("user")
-        usable = sizes.filter(pl.col("n") >= _FEWEST_ROWS)
-        order = np.random.default_rng(self.seed).permutation(usable.height)
-        return usable[order[: min(self.targets, sizes.height // 2)]].select("user")
+        users, everyone = _shuffled(case.release, self.seed)
+        return users[: min(self.targets, everyone // 2)]
 
 
 @dataclass(frozen=True)
@@ -387,10 +358,7 @@ class EarlySearches(Request):
     name: ClassVar[str] = "remembered"
     grants: ClassVar = Knowledge.SEARCHES
 
-    @property
-    def original_columns(self) -> frozenset[str]:
-        """All columns."""
-        return frozenset(CANONICAL)
+    original_columns = frozenset(CANONICAL)
 
     def draw(self, case: Case) -> AuxiliaryData:
         """Return the rows of the first searches of targets."""
@@ -399,19 +367,11 @@ class EarlySearches(Request):
 
     def circle(self, case: Case) -> Circle:
         """Draw targets, at most half of all users, and of the others at most half to learn from."""
-        sizes = case.original.group_by("user").agg(n=pl.len()).drop_nulls("user").sort("user")
-        usable = sizes.filter(pl.col("n") >= _FEWEST_ROWS).select("user")
-        order = np.random.default_rng(self.seed).permutation(usable.height)
-        wanted = min(self.targets, sizes.height // 2)
-        left = order[wanted:]
-        learned_from = left[: min(-(-left.size // 2), self.others)]
-        return Circle(
-            case,
-            _named(usable[order[:wanted]], "target"),
-            _named(usable[learned_from], "other"),
-            self.history or HISTORY,
-            self.seed,
-        )
+        users, everyone = _shuffled(case.original, self.seed)
+        wanted = min(self.targets, everyone // 2)
+        learned_from = users[wanted:][: min(-(-max(0, users.height - wanted) // 2), self.others)]
+        known = _named(users[:wanted], "target"), _named(learned_from, "other")
+        return Circle(case, *known, self.history or HISTORY, self.seed)
 
 
 @dataclass(frozen=True)
@@ -465,6 +425,13 @@ def already_known(known: pl.DataFrame, released: pl.DataFrame, origin: pl.Series
     if "time" in known.columns and "time" in released.columns and known["time"].max() is not None:
         found |= (released["time"] <= known["time"].max()).fill_null(value=False)
     return found.to_numpy()
+
+
+def _shuffled(frame: pl.DataFrame, seed: int) -> tuple[pl.DataFrame, int]:
+    """Return the users with enough rows in random order, as `user`, and the number of all users."""
+    sizes = frame.group_by("user").agg(n=pl.len()).drop_nulls("user").sort("user")
+    usable = sizes.filter(pl.col("n") >= _FEWEST_ROWS).select("user")
+    return usable[np.random.default_rng(seed).permutation(usable.height)], sizes.height
 
 
 def _named(people: pl.DataFrame, kind: str) -> pl.DataFrame:

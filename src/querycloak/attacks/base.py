@@ -16,6 +16,7 @@ import polars as pl
 from querycloak import settings as declared
 from querycloak.errors import NotApplicable
 from querycloak.knowledge import Game, Knowledge
+from querycloak.log import Flags, FloatArray, IntArray
 from querycloak.protector import AttackBound, Labels, Traits
 from querycloak.registry import labelling_of, labels_of, stages_of
 
@@ -116,9 +117,9 @@ class Attribution:
 class PairGuesses:
     """A score for pairs of released rows: the larger, the likelier that both have one author."""
 
-    first: npt.NDArray[np.int64]
-    second: npt.NDArray[np.int64]
-    score: npt.NDArray[np.float64]
+    first: IntArray
+    second: IntArray
+    score: FloatArray
     details: dict[str, Any] = field(default_factory=dict)
 
 
@@ -128,7 +129,7 @@ class Identification:
 
     target: pl.Series
     guess: pl.Series
-    candidates: npt.NDArray[np.int64] | None = None
+    candidates: IntArray | None = None
     details: dict[str, Any] = field(default_factory=dict)
 
 
@@ -142,11 +143,11 @@ class ConceptGuesses:
     the prior is not that of the log.
     """
 
-    row: npt.NDArray[np.int64]
-    turn: npt.NDArray[np.int64]
-    guess: npt.NDArray[np.int64]
-    meaning: Callable[[pl.Series], tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
-    ceiling: npt.NDArray[np.float64] | None = None
+    row: IntArray
+    turn: IntArray
+    guess: IntArray
+    meaning: Callable[[pl.Series], tuple[IntArray, IntArray]]
+    ceiling: FloatArray | None = None
     details: dict[str, Any] = field(default_factory=dict)
 
 
@@ -159,12 +160,12 @@ class ClusteredTrace:
     `own_cluster`: the cluster attributed to the target, or None. `known_rows`: rows known to be the target's.
     """
 
-    row: npt.NDArray[np.int64]
-    cluster: npt.NDArray[np.int64]
-    finer: npt.NDArray[np.int64]
+    row: IntArray
+    cluster: IntArray
+    finer: IntArray
     score: npt.NDArray[np.float32]
     own_cluster: int | None = None
-    known_rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    known_rows: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 @dataclass(frozen=True)
@@ -186,8 +187,8 @@ class Claim:
     """Scores of all candidate records for one target, and which of them are claimed as the target's."""
 
     target: str
-    score: npt.NDArray[np.float64]
-    claimed: npt.NDArray[np.bool_]
+    score: FloatArray
+    claimed: Flags
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ class RecordClaims:
     `row` is the released row with which each candidate search begins; all claims are about these.
     """
 
-    row: npt.NDArray[np.int64]
+    row: IntArray
     claims: tuple[Claim, ...]
     details: dict[str, Any] = field(default_factory=dict)
 
@@ -220,9 +221,11 @@ class Attack(ABC):
 
     name: ClassVar[str]
     game: ClassVar[str]
-    Settings: ClassVar[type[declared.Settings]]
+    Settings: ClassVar[type[declared.Settings]] = declared.Settings
     #: Columns of the release without which the attack cannot run.
     columns: ClassVar[frozenset[str]] = frozenset({"user", "query"})
+    #: Further columns of a trace that it reads if there are any, such as the messages that a peer received.
+    trace_columns: ClassVar[frozenset[str]] = frozenset()
     #: Whether it needs a certificate; a trace of a crowd, for instance, has none.
     certified: ClassVar[bool] = True
     #: Whether it runs when no attack is named.
@@ -238,7 +241,7 @@ class Attack(ABC):
     @classmethod
     def sees(cls) -> list[str]:
         """Return what the attacker has by default: the release, and the names of the requests."""
-        return ["release", *sorted(one.name for one in cls(cls.Settings()).requests() if one.name)]
+        return ["release", *sorted(one.name for one in cls(cls.Settings()).requests())]
 
     def knowledge(self) -> Knowledge:
         """Return what the attacker knows beside the release."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak import settings as declared
@@ -14,11 +13,9 @@ from querycloak.attacks.auxiliary import Frequencies, Request
 from querycloak.attacks.base import Attack, AttackerView, ConceptGuesses
 from querycloak.dictionary import distinct
 from querycloak.errors import NotApplicable, QueryCloakError
+from querycloak.log import FloatArray, IntArray
 from querycloak.protector import Channel
 from querycloak.settings import setting
-
-Longs = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 class BayesConcept(Attack):
@@ -71,7 +68,7 @@ class BayesConcept(Attack):
         return self._guesses(channel, phrases, guessed, np.where(found >= 0, within[found], 0.0), epsilon)
 
     def _guesses(
-        self, channel: Channel, phrases: _Phrases, guess: Longs, pi: Floats, epsilon: Floats
+        self, channel: Channel, phrases: _Phrases, guess: IntArray, pi: FloatArray, epsilon: FloatArray
     ) -> ConceptGuesses:
         ceiling = _ceiling(pi, epsilon)
         details = {
@@ -95,7 +92,7 @@ def _channel(view: AttackerView) -> Channel:
     raise NotApplicable("no method of the release publishes how it replaces concepts")
 
 
-def _ceiling(pi: Floats, epsilon: Floats) -> Floats:
+def _ceiling(pi: FloatArray, epsilon: FloatArray) -> FloatArray:
     grown = pi * np.exp(epsilon)
     return np.asarray(grown / (grown + 1 - pi))
 
@@ -103,10 +100,10 @@ def _ceiling(pi: Floats, epsilon: Floats) -> Floats:
 class _Phrases(NamedTuple):
     """Phrases of a release: row, place in the query, concept, and the draws of its label."""
 
-    row: Longs
-    turn: Longs
-    concept: Longs
-    draws: Longs
+    row: IntArray
+    turn: IntArray
+    concept: IntArray
+    draws: IntArray
 
 
 def _phrases(release: pl.DataFrame, channel: Channel) -> _Phrases:
@@ -131,7 +128,7 @@ def _phrases(release: pl.DataFrame, channel: Channel) -> _Phrases:
     return _Phrases(row, turn, shown, draws[user])
 
 
-def _prior(frequencies: pl.DataFrame, channel: Channel) -> tuple[Longs, Floats, Floats]:
+def _prior(frequencies: pl.DataFrame, channel: Channel) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return concepts by falling frequency, the logarithm of their prior, and the prior in the domain."""
     concept, start = channel.read(frequencies["query"])
     weight = np.repeat(frequencies["count"].to_numpy().astype(np.float64), np.diff(start))

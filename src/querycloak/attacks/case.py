@@ -7,17 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.errors import DataError
-from querycloak.log import CANONICAL, Log
+from querycloak.log import CANONICAL, Flags, IntArray, Log
 from querycloak.protector import Labels
 from querycloak.registry import labels_of
-
-IntArray = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 #: A column of what a crowd submitted: who forwarded a query to the first member who colludes.
 HANDED_BY: Final = "handed_by"

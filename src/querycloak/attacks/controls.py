@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
-from querycloak import settings as declared
 from querycloak.attacks.base import Attack, AttackerView, Attribution
 from querycloak.errors import NotApplicable
-
-
-@dataclass(frozen=True, kw_only=True)
-class NoSettings(declared.Settings):
-    """Nothing to set."""
 
 
 class Copy(Attack):
@@ -24,7 +16,6 @@ class Copy(Attack):
 
     name = "copy"
     game = "control"
-    Settings = NoSettings
     columns = frozenset[str]()
     _answers: pl.Series | None = None
 
@@ -49,7 +40,6 @@ class Guess(Attack):
 
     name = "guess"
     game = "control"
-    Settings = NoSettings
     columns = frozenset({"user"})
 
     def guess(self, view: AttackerView) -> Attribution:

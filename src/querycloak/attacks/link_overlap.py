@@ -14,7 +14,8 @@ from querycloak.attacks.base import Attack, AttackerView, Identification
 from querycloak.attacks.searches import in_terms
 from querycloak.dictionary import Dictionary
 from querycloak.errors import NotApplicable
-from querycloak.kernels.overlap import IntArray, Pairs, closest
+from querycloak.kernels.overlap import Pairs, closest
+from querycloak.log import IntArray
 from querycloak.settings import setting
 
 #: Of more equally good labels than this, so many are drawn at random: the expected success is the same.

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from numba import njit
 
@@ -14,13 +13,12 @@ from querycloak.attacks.base import Attack, AttackerView, PairGuesses
 from querycloak.attacks.link_background import CANDIDATES
 from querycloak.attacks.link_repeat import Grouped, LinkRepeat, by_string, cohorts, run_em, window
 from querycloak.attacks.link_window import reach_of
-from querycloak.attacks.release_order import IntArray, ReleaseStream, read_stream, replay
+from querycloak.attacks.release_order import ReleaseStream, read_stream
 from querycloak.attacks.searches import Words, words_of
-from querycloak.log import NO_TIME
+from querycloak.kernels.order import group
+from querycloak.log import NO_TIME, FloatArray, IntArray
 from querycloak.protector import Labels
 from querycloak.settings import setting
-
-FloatArray = npt.NDArray[np.float64]
 
 #: What is looked at, in the order of the weights.
 FEATURES: Final = (
@@ -176,7 +174,7 @@ class CandidatePairs:
         """Draw records whose labels seem to be of one cohort: who wrote which is all that is left to tell."""
         assert self.sets is not None
         of = self.sets[self.seen.label]
-        members, groups = replay.group(of, int(of.max()) + 1)
+        members, groups = group(of, int(of.max()) + 1)
         sizes = groups[of[first] + 1] - groups[of[first]]
         return first, members[groups[of[first]] + (self.draws.random(first.size) * sizes).astype(np.int64)]
 
@@ -199,7 +197,7 @@ class CandidatePairs:
         first, string, sizes = first[sizes > 0], string[sizes > 0], sizes[sizes > 0]
         drawn = word[begins[string] + (self.draws.random(first.size) * sizes).astype(np.int64)]
         owner = np.repeat(np.arange(begins.size - 1), np.diff(begins))
-        places, of_word = replay.group(word.astype(np.int64), self.words.different)
+        places, of_word = group(word.astype(np.int64), self.words.different)
         many = of_word[drawn + 1] - of_word[drawn]
         other = owner[places[of_word[drawn] + (self.draws.random(first.size) * many).astype(np.int64)]]
         shown = np.diff(self.by_string[1])[other] > 0

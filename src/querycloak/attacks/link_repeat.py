@@ -16,14 +16,14 @@ from querycloak.attacks.base import Attack, AttackerView, Attribution
 from querycloak.attacks.link_window import WindowSettings, reach_of
 from querycloak.attacks.release_order import (
     Codes,
-    IntArray,
     ReleaseStream,
     author_em,
     cohort_recovery,
     read_stream,
-    replay,
     windows,
 )
+from querycloak.kernels.order import group
+from querycloak.log import IntArray
 from querycloak.settings import setting
 
 #: Records of a group that are settled together, and how many records more each person is taken to have:
@@ -90,7 +90,7 @@ def by_string(seen: ReleaseStream) -> Grouped:
     known = int(codes.max(initial=-1)) + 1
     alone = np.flatnonzero(codes < 0)
     codes[alone] = known + np.arange(alone.size)
-    order, groups = replay.group(codes, known + alone.size)
+    order, groups = group(codes, known + alone.size)
     return order, groups
 
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from querycloak.attacks.base import AssumedSettings, Attack, AttackerView, Attribution
 from querycloak.attacks.release_order import categories_at, replay
 from querycloak.dictionary import Dictionary
 from querycloak.kernels import siphash
+from querycloak.kernels.order import group
 from querycloak.settings import setting
-
-IntArray = npt.NDArray[np.int64]
 
 
 class CategoryReplay(Attack):
@@ -52,7 +50,7 @@ class CategoryReplay(Attack):
         user = labels.encode(view.release["user"])
         rows = np.flatnonzero(user >= 0)
         category, categories = categories_at(view.release, level)
-        order, starts = replay.group(category[rows], categories)
+        order, starts = group(category[rows], categories)
         guessed, linked = replay.relink(
             self.rule,
             k,

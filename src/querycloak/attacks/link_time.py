@@ -19,18 +19,11 @@ from querycloak.attacks.link_repeat import (
     window,
 )
 from querycloak.attacks.link_window import reach_of
-from querycloak.attacks.release_order import (
-    IntArray,
-    ReleaseStream,
-    author_em,
-    read_stream,
-    replay,
-    sessions,
-    windows,
-)
+from querycloak.attacks.release_order import ReleaseStream, author_em, read_stream, sessions, windows
 from querycloak.attacks.searches import words_of
 from querycloak.errors import NotApplicable
-from querycloak.log import NO_TIME
+from querycloak.kernels.order import group
+from querycloak.log import NO_TIME, IntArray
 from querycloak.settings import setting
 
 #: Candidates that a record keeps for the vote of its session, records of a session, rounds of voting.
@@ -106,7 +99,7 @@ def find_sessions(seen: ReleaseStream, gap: float, chance: float) -> tuple[tuple
     of = sessions.chain(
         by_time, seen.time, seen.string, words.begins, words.word, frequency, gap, chance, SESSION
     )
-    members, groups = replay.group(of, of.size)
+    members, groups = group(of, of.size)
     return (members, groups), int(of.size - np.count_nonzero(np.diff(groups) == 1))
 
 

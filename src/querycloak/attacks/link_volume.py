@@ -11,8 +11,9 @@ import polars as pl
 from querycloak.attacks.auxiliary import KnownVolumes, Request
 from querycloak.attacks.base import Attack, AttackerView, Attribution
 from querycloak.attacks.link_repeat import LinkRepeat, by_string, cohorts
-from querycloak.attacks.release_order import IntArray, ReleaseStream, read_stream
+from querycloak.attacks.release_order import ReleaseStream, read_stream
 from querycloak.errors import NotApplicable
+from querycloak.log import IntArray
 
 
 class LinkVolume(Attack):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from querycloak import settings as declared
-from querycloak.attacks.auxiliary import Request, TraceColumns
 from querycloak.attacks.base import Attack, AttackerView, Attribution
 from querycloak.attacks.case import HANDED_BY
 from querycloak.errors import NotApplicable
@@ -22,6 +21,7 @@ class Predecessor(Attack):
 
     name = "predecessor"
     game = "attribution"
+    trace_columns = frozenset({HANDED_BY})
     certified = False
     fast = False
 
@@ -36,10 +36,6 @@ class Predecessor(Attack):
         )
 
     settings: Settings
-
-    def requests(self) -> tuple[Request, ...]:
-        """Return a request for the messages that colluding members received."""
-        return (TraceColumns(frozenset({HANDED_BY})),)
 
     def guess(self, view: AttackerView) -> Attribution:
         """Guess the author of every row."""

@@ -126,7 +126,7 @@ def _not_applicable(one: Attack, reason: str) -> Finding:
 
 
 def _run(one: Attack, case: Case, rebuilt: Rebuilt | None) -> Finding:
-    known = {request.name: request.draw(case) for request in one.requests() if request.name}
+    known = {request.name: request.draw(case) for request in one.requests()}
     frames = {name: part.frame for name, part in known.items()}
     view = AttackerView(case.release.clone(), copy.deepcopy(dict(case.certificate)), frames)
     if type(one) is Copy:  # the control alone, no subclass and no plug-in

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak import intervals
@@ -16,9 +15,7 @@ from querycloak.attacks.case import Truth, codes
 from querycloak.attacks.finding import Unit, bound_holds
 from querycloak.dictionary import distinct
 from querycloak.errors import NotApplicable, UsageError
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from querycloak.log import Flags, FloatArray, IntArray
 
 #: How often one author asked a string in the release: name, from, to.
 _REPEATS = (("1", 1, 1), ("2-4", 2, 4), ("5+", 5, np.iinfo(np.int64).max))
@@ -115,7 +112,7 @@ def places(rows: IntArray, released_row: IntArray) -> IntArray:
     return places.astype(np.int64)
 
 
-def _balanced(same: npt.NDArray[np.bool_], seed: int) -> IntArray:
+def _balanced(same: Flags, seed: int) -> IntArray:
     """Draw equally many pairs of both kinds."""
     kinds = np.flatnonzero(same), np.flatnonzero(~same)
     size = min(kind.size for kind in kinds)
@@ -125,7 +122,7 @@ def _balanced(same: npt.NDArray[np.bool_], seed: int) -> IntArray:
     return np.sort(np.concatenate([draws.choice(kind, size, replace=False) for kind in kinds]))
 
 
-def _decided(score: FloatArray, same: npt.NDArray[np.bool_]) -> FloatArray:
+def _decided(score: FloatArray, same: Flags) -> FloatArray:
     """Call the upper half one author's; pairs that tie at the cut are right as often as a coin would be."""
     half = score.size // 2
     cut = np.partition(score, half)[half]
@@ -135,7 +132,7 @@ def _decided(score: FloatArray, same: npt.NDArray[np.bool_]) -> FloatArray:
     return hits
 
 
-def area_under_curve(score: FloatArray, same: npt.NDArray[np.bool_]) -> float:
+def area_under_curve(score: FloatArray, same: Flags) -> float:
     """Return the chance that a pair of one author scores above a pair of two; ties count half."""
     order = np.sort(score[~same])
     true = score[same]
@@ -145,7 +142,7 @@ def area_under_curve(score: FloatArray, same: npt.NDArray[np.bool_]) -> float:
     return float((below + upto).mean() / 2 / order.size)
 
 
-def precision_at(score: FloatArray, same: npt.NDArray[np.bool_], count: int) -> float:
+def precision_at(score: FloatArray, same: Flags, count: int) -> float:
     """Return the share of one author's pairs among the best `count`; ties at the cut count by their mean."""
     if not count:
         return float("nan")

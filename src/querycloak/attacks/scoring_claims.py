@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.attacks.auxiliary import CandidateRecords, already_known
@@ -26,9 +25,7 @@ from querycloak.attacks.scoring_covers import (
 from querycloak.attacks.searches import Searches
 from querycloak.errors import NotApplicable, UsageError
 from querycloak.intervals import Share
-
-FloatArray = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from querycloak.log import Flags, FloatArray
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.attacks.base import ClusteredTrace, TraceClusters
@@ -26,10 +25,7 @@ from querycloak.attacks.scoring import Score, area_under_curve, places
 from querycloak.attacks.searches import Searches
 from querycloak.errors import NotApplicable, UsageError
 from querycloak.intervals import Share, t_point, wilson
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from querycloak.log import Flags, FloatArray, IntArray
 
 _ERRORS: Final = ("false_negatives", "false_positives")
 #: How deep topics are compared; the paper's level 2.
@@ -138,27 +134,27 @@ def _person(one: ClusteredTrace, guesses: TraceClusters, release: pl.DataFrame, 
     )
 
 
-def _relative(one: ClusteredTrace, real: npt.NDArray[np.bool_], seed: int) -> tuple[float, float]:
+def _relative(one: ClusteredTrace, real: Flags, seed: int) -> tuple[float, float]:
     """Compare with the clusters of the real searches alone, by the same scores."""
     own = np.flatnonzero(real)
     scores = pair_scores.among(one.score, real.size, own)
     return relative(pair_scores.cut(scores, own.size, pair_scores.MANY, seed), one.finer[real])
 
 
-def _named(called_real: npt.NDArray[np.bool_], real: npt.NDArray[np.bool_]) -> float:
+def _named(called_real: Flags, real: Flags) -> float:
     """Return the error of the own cluster over as many real searches as fakes, without known rows."""
     if not real.any() or real.all():
         return np.nan
     return float(1.0 - called_real[real].mean() + called_real[~real].mean()) / 2
 
 
-def _area(one: ClusteredTrace, real: npt.NDArray[np.bool_]) -> float:
+def _area(one: ClusteredTrace, real: Flags) -> float:
     low, high = np.triu_indices(real.size, 1)
     one_real = real[low] | real[high]
     return area_under_curve(one.score[one_real].astype(np.float64), (real[low] & real[high])[one_real])
 
 
-def _searches(release: pl.DataFrame, row: npt.NDArray[np.int64]) -> Searches:
+def _searches(release: pl.DataFrame, row: IntArray) -> Searches:
     """Find the rows of these searches again; each begins with one of the rows given."""
     first = pl.DataFrame({"released_row": row})
     keys = [name for name in ("user", "query", "time") if name in release.columns]
@@ -169,7 +165,7 @@ def _searches(release: pl.DataFrame, row: npt.NDArray[np.int64]) -> Searches:
     return _in_order(found, np.searchsorted(order, row))
 
 
-def _in_order(found: Searches, order: npt.NDArray[np.int64]) -> Searches:
+def _in_order(found: Searches, order: IntArray) -> Searches:
     place = np.full(len(found), -1, np.int64)
     place[order] = np.arange(order.size)
     kept = place[found.of_row] >= 0

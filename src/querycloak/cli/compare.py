@@ -62,7 +62,7 @@ def compare(
     from querycloak.api import compare_files
 
     with out.progress() as show:
-        found = compare_files(log, output, gate=gate, progress=show, **reading, **asked)
+        found = compare_files(log, output, gate=gate, progress=show, reading=reading, **asked)
     out.emit(found.as_dict())
     for line in found.lines():
         out.say(line)
@@ -106,7 +106,7 @@ def recommend(log: str, output: Path | None, reading: dict[str, Any], out: Outpu
     from querycloak.api import recommend_release
 
     with out.progress() as show:
-        found = recommend_release(log, output=output, progress=show, **reading, **goal)
+        found = recommend_release(log, output=output, progress=show, reading=reading, **goal)
     out.emit(found.proposal)
     for line in found.lines:
         out.print(line)

@@ -20,8 +20,6 @@ NO_QUESTION: Final = {
     "table": "a table of counts has no records",
     "empty": "nothing was released",
 }
-
-
 #: Games that labels of one person each leave open by design.
 BY_DESIGN: Final = frozenset({Game.ATTRIBUTION, Game.LINKAGE})
 
@@ -70,9 +68,7 @@ class BoundVerdict:
 
     verdict: Verdict
     attack: str | None = None
-    finding: Finding | None = None
     strongest: str | None = None
-    strongest_finding: Finding | None = None
     why: str = ""
 
 
@@ -87,14 +83,12 @@ def judge_bound(candidate: CandidateResult, game: str) -> BoundVerdict:
     strongest = max(measured, key=lambda label: measured[label].high or 0.0)
     bounded = {label: one for label, one in measured.items() if one.bound is not None}
     if not bounded:
-        finding = measured[strongest]
-        return BoundVerdict("no bound stated", strongest, finding, strongest, finding)
+        return BoundVerdict("no bound stated", strongest, strongest)
     broken = [label for label, one in bounded.items() if one.holds is False]
     tested = max(broken or bounded, key=lambda label: excess(bounded[label]))
     if strongest in bounded:
         strongest = tested  # a stronger attack under a looser bound adds nothing
-    verdict: Verdict = "broken" if broken else "holds"
-    return BoundVerdict(verdict, tested, bounded[tested], strongest, measured[strongest])
+    return BoundVerdict("broken" if broken else "holds", tested, strongest)
 
 
 def excess(finding: Finding) -> float:

@@ -82,23 +82,14 @@ class Plan:
 
 
 @cache
-def _content() -> dict[str, Any]:
+def ready_made() -> dict[str, Any]:
+    """Return the tables of `presets.toml`."""
     return tomllib.loads(files("querycloak.compare").joinpath("presets.toml").read_text("utf-8"))
 
 
 def presets() -> dict[str, str]:
     """Return the purpose of each preset by its name."""
-    return {name: table["about"] for name, table in _content()["preset"].items()}
-
-
-def default_attacks() -> tuple[str, ...]:
-    """Return the attacks of a comparison that names none."""
-    return tuple(_content()["default"]["attacks"])
-
-
-def first_candidates() -> tuple[str, ...]:
-    """Return the candidates with which `recommend` begins."""
-    return tuple(_content()["recommend"]["candidates"])
+    return {name: table["about"] for name, table in ready_made()["preset"].items()}
 
 
 def preset_plan(name: str | None) -> Plan:
@@ -108,7 +99,7 @@ def preset_plan(name: str | None) -> Plan:
         raise UnknownName(
             f"no preset is called `{name}`", hint=f"the presets are {', '.join(presets())}{about}"
         )
-    values = _content()["default"] | (_content()["preset"][name] if name else {})
+    values = ready_made()["default"] | (ready_made()["preset"][name] if name else {})
     return Plan(
         tuple(parse_candidates(values.get("candidates", ()))),
         parse_attacks(values["attacks"]),

@@ -73,7 +73,8 @@ class WorkerPool:
                     results[one.key] = self._read(one.key) or self._lost(one)
                 done = total - len(waiting) - len(running)
                 if ended:
-                    report(done, total, _rest(time.monotonic() - started, done - first, total - done))
+                    each = (time.monotonic() - started) / max(1, done - first)
+                    report(done, total, each * (total - done))
         finally:
             for one in running:
                 one.process.kill()
@@ -82,11 +83,9 @@ class WorkerPool:
 
     def _start(self, job: Job) -> RunningJob:
         key = self.key(job)
-        (self._results / f"{key}.json").unlink(
-            missing_ok=True
-        )  # a stale failure must not pass for this run's
-        arguments = (job, self._log, self._work, self._results / f"{key}.json")
-        process = self._context.Process(target=_work, args=(*arguments, additions()), daemon=True)
+        self._file(key).unlink(missing_ok=True)  # a stale failure must not pass for this run's
+        arguments = (job, self._log, self._work, self._file(key), additions())
+        process = self._context.Process(target=_work, args=arguments, daemon=True)
         with _without_script():
             process.start()
         return RunningJob(process, key, time.monotonic() + self._seconds)
@@ -99,7 +98,8 @@ class WorkerPool:
                 one.process.kill()
                 one.process.join()
                 failed = f"stopped after {self._seconds:g} seconds"
-                self._write(one.key, {"failed": failed, "kind": TOO_SLOW, "seconds": self._seconds})
+                found = {"failed": failed, "kind": TOO_SLOW, "seconds": self._seconds}
+                write_private(self._file(one.key), json.dumps(found).encode())
         return [one for one in running if not one.process.is_alive()]
 
     def _lost(self, one: RunningJob) -> dict[str, Any]:
@@ -118,15 +118,15 @@ class WorkerPool:
             return None
         return found
 
+    def _file(self, key: str) -> Path:
+        return self._results / f"{key}.json"
+
     def _read(self, key: str) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = json.loads((self._results / f"{key}.json").read_bytes())
+            found: dict[str, Any] = json.loads(self._file(key).read_bytes())
         except (OSError, ValueError):
             return None
         return found
-
-    def _write(self, key: str, found: dict[str, Any]) -> None:
-        write_private(self._results / f"{key}.json", json.dumps(found).encode())
 
 
 def capacity(log: Path) -> int:
@@ -154,7 +154,3 @@ def _work(job: Job, log: Path, folder: Path, result: Path, added: Additions) -> 
     except Exception as error:  # must not end the comparison, and its text may hold a query
         found = {"failed": f"a fault of the program ({type(error).__name__})", "kind": FAULT}
     write_private(result, json.dumps(found).encode())
-
-
-def _rest(spent: float, done: int, left: int) -> float:
-    return spent / max(1, done) * left

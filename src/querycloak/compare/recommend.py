@@ -16,7 +16,7 @@ import polars as pl
 from querycloak import formats
 from querycloak.attacks.finding import LINKING
 from querycloak.compare.decide import ranked
-from querycloak.compare.plan import Plan, default_attacks, first_candidates
+from querycloak.compare.plan import Plan, ready_made
 from querycloak.compare.result import ATTACKERS, CandidateResult, Comparison
 from querycloak.compare.run import compare
 from querycloak.compare.sampling import draw_sample
@@ -57,7 +57,7 @@ class Goal:
 
     def attacks(self) -> tuple[AttackSpec, ...]:
         """Return the default attacks that count for this attacker."""
-        given = [(one, one.attack()) for one in parse_attacks(default_attacks())]
+        given = [(one, one.attack()) for one in parse_attacks(ready_made()["default"]["attacks"])]
         return tuple(
             spec for spec, one in given if one.game in LINKING and one.knowledge() in ATTACKERS[self.attacker]
         )
@@ -126,7 +126,7 @@ def recommend(
 ) -> Proposal:
     """Search on a sample, coarsely and then more closely; confirm the best on other users; propose one."""
     goal.check()
-    candidates = tuple(parse_candidates(first_candidates()))
+    candidates = tuple(parse_candidates(ready_made()["recommend"]["candidates"]))
     plan = Plan(candidates, goal.attacks(), goal.measures(), seed=seed, seconds=300)
     with ExitStack() as cleanup:
         place = folder or Path(cleanup.enter_context(tempfile.TemporaryDirectory()))
@@ -177,9 +177,8 @@ class _TwoSamples:
             some, plan, self._place / where, progress=self._progress,
             report=lambda done, total, rest: self._progress(where, done, total),
         )  # fmt: skip
-        drawn = {
-            name: getattr(self.about, name) for name in ("of_people", "of_records", "skipped", "categories")
-        }
+        names = ("of_people", "of_records", "skipped", "categories")
+        drawn = {name: getattr(self.about, name) for name in names}
         return msgspec.structs.replace(found, log=replace(found.log, sampled=True, **drawn))
 
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-IntArray = npt.NDArray[np.int64]
+from querycloak.log import IntArray
 
 #: The samples by name, each with what it is.
 SAMPLES: Final = {

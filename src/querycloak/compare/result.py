@@ -47,10 +47,8 @@ _LABELS: Final = {
 #: Fields of a candidate that failed, and of a finding without and with figures, in `comparison.json`.
 _FAILED: Final = ("name", "line", "methods", "settings", "along", "failed", "repeats")
 _ALWAYS: Final = ("attack", "game", "unit", "bound", "n", "success", "not_applicable")
-_MEASURED: Final = (
-    *("attack", "game", "unit", "bound", "n", "success", "low", "high", "holds"),
-    *("median_user", "worst_decile_user", "seconds", "not_applicable"),
-)
+_FIGURES: Final = ("low", "high", "holds", "median_user", "worst_decile_user", "seconds")
+_MEASURED: Final = (*_ALWAYS[:-1], *_FIGURES, _ALWAYS[-1])
 
 
 def label_text(certificate: Mapping[str, Any]) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 import polars as pl
 
 from querycloak import formats
-from querycloak.attacks.finding import Finding
 from querycloak.attacks.run import attack
 from querycloak.compare.plan import Job
 from querycloak.compare.release_samples import draw_release_sample
@@ -53,40 +52,29 @@ def _run(job: Job, log: Path, folder: Path) -> dict[str, Any]:
     attacks = [one.attack(job.seed) for one in job.attacks]
     protect = protect_like(report.certificate)
     found = attack(released, report.certificate, attacked, known, attacks, protect=protect)
-    findings = {one.label: _stored(finding) for one, finding in zip(job.attacks, found, strict=True)}
+    findings = {
+        one.label: each.as_dict() | {"knowledge": each.knowledge.value, "labels": each.labels.value}
+        for one, each in zip(job.attacks, found, strict=True)
+    }
     spent["attack"] = time.perf_counter() - started
     started = time.perf_counter()
     measures = _measures(job, LogPair(original, released, known), report)
     spent["measure"] = time.perf_counter() - started
     return {
         "promises": _promises(report),
-        "released": report.released,
-        "withheld": report.withheld,
-        "rows": report.rows_read,
         "labels": _labels(job, report),
         "findings": findings,
         "measures": measures,
         "seconds": {name: round(value, 3) for name, value in spent.items()},
-        "audit_seconds": report.seconds.get("audit", 0.0),
         "peak_mb": round(_peak()),
     }
 
 
-def _stored(finding: Finding) -> dict[str, Any]:
-    """Return plain values with those that decide which attackers the finding counts for."""
-    return finding.as_dict() | {"knowledge": finding.knowledge.value, "labels": finding.labels.value}
-
-
 def _promises(report: Report) -> list[dict[str, Any]]:
     """Return each method's promise, the verdict of its audit, and what it does not cover."""
+    fields = ("method", "audit", "facts", "does_not_protect_against")
     return [
-        {
-            "method": one["method"],
-            "words": one["promise"],
-            "audit": one["audit"],
-            "facts": one["facts"],
-            "does_not_protect_against": one["does_not_protect_against"],
-        }
+        {"words": one["promise"], **{name: one[name] for name in fields}}
         for one in report.certificate["methods"]
     ]
 

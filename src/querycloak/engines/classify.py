@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import polars as pl
 
 from querycloak import formats, text
-from querycloak.engines.source import silent
+from querycloak.engines.source import Progress, silent
 from querycloak.files import check_outputs
 from querycloak.log import Skipped
 
@@ -23,21 +22,20 @@ def classify_file(
     *,
     taxonomy: str | None = None,
     classifier: str = "lexical",
-    keep: Sequence[str] = (),
-    format: str | None = None,  # noqa: A002 - the option's name
-    mapping: Mapping[str, str] | None = None,
-    strict: bool = False,
-    progress: Callable[[str, int, int | None], None] = silent,
+    progress: Progress = silent,
+    **reading: Any,
 ) -> dict[str, Any]:
-    """Write a log with a category and a confidence for every record; say how many were answered."""
+    """Write a log with a category and a confidence for every record; return the shares that were answered.
+
+    `reading` are options of `formats.pieces`: `format`, `mapping`, `keep`, `strict`.
+    """
     check_outputs([output], [log, taxonomy])
     tree = text.load_taxonomy(taxonomy) if taxonomy else None
     chosen = text.RemoteClassifier(tree, url=classifier) if "://" in classifier else classifier
     skipped, records, answered, confident = Skipped(), 0, 0, 0
     writer: Any = None
-    options: dict[str, Any] = {"format": format, "mapping": mapping, "keep": keep, "strict": strict}
     with ExitStack() as cleanup:
-        for piece in formats.pieces(log, rows=PIECE_ROWS, **options):
+        for piece in formats.pieces(log, rows=PIECE_ROWS, **reading):
             frame = text.classify_log(piece.frame, classifier=chosen, taxonomy=tree)
             if writer is None:
                 like = formats.Layout.for_output(output, like=piece.layout)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ import polars as pl
 from querycloak import formats, text
 from querycloak.errors import DataError, MissingExtra, UsageError
 from querycloak.formats.times import TIME
-from querycloak.log import Skipped
+from querycloak.log import Log
 from querycloak.text.entities import KINDS, find_entities
 from querycloak.text.normalise import words
 
@@ -48,23 +47,17 @@ _DEEP, _FEW, _EXAMPLES = 3, 0.05, 20
 _PERSONAL: Final = tuple(kind for kind in KINDS if kind != "listed")
 
 
-@dataclass(frozen=True)
-class History:
-    """One person's searches: `query`, and `time` where it is known; several clicks are one search."""
-
-    frame: pl.DataFrame
-    skipped: Skipped
-    format: str
-
-
 def read_history(
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002 - the option's name
     mapping: Mapping[str, str] | None = None,
     strict: bool = False,
-) -> History:
-    """Read a history: a log, Google's export, or a list of queries. More than one user is refused."""
+) -> Log:
+    """Read a history: a log, Google's export, or a list of queries. More than one user is refused.
+
+    The result has `query`, and `time` where it is known; several clicks are one search.
+    """
     if str(path) == "-":
         raise UsageError("a history is read from a file, not from standard input")
     log = formats.read(
@@ -76,27 +69,24 @@ def read_history(
             f"`{Path(path).name}` holds the searches of {users:,} users, and a history is one person's",
             hint="for a log of many, use `protect`, `attack` and `measure RELEASE --original LOG`",
         )
-    return History(_searches(log.frame), log.skipped, log.layout.format)
+    time = [] if "time" in log.frame.columns else [pl.lit(None, TIME).alias("time")]
+    bare = log.frame.with_columns(time).select("query", "time")
+    # the same words at the same moment are several clicks of one search
+    once = pl.col("time").is_null() | pl.struct("query", "time").is_first_distinct()
+    return log.with_frame(bare.filter(once))
 
 
-def _searches(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return one row of each search: the same words at the same moment are several clicks of one."""
-    if "time" not in frame.columns:
-        frame = frame.with_columns(time=pl.lit(None, TIME))
-    bare = frame.select("query", "time").with_row_index("place")
-    timed = bare.filter(pl.col("time").is_not_null()).unique(["query", "time"], keep="first")
-    kept = pl.concat([timed, bare.filter(pl.col("time").is_null())])
-    return kept.sort("place").drop("place")
-
-
-def look(history: History, crowd: pl.DataFrame, *, show: bool = False) -> dict[str, Any]:
+def look(history: Log, crowd: pl.DataFrame, *, show: bool = False) -> dict[str, Any]:
     """Return what a history tells; `crowd` is a log of made-up people, who are there to compare with.
 
     With `show` the queries behind the counts are given too: they are for their owner only.
     """
     frame = history.frame
     if not frame.height:
-        raise DataError("there is no search in this history", hint=_why_empty(history))
+        left_out = f"{history.skipped.total:,} entries were left out: {', '.join(history.skipped.counts)}"
+        empty = "the file is empty; was the export made for searches?"
+        hint = left_out if history.skipped.total else empty
+        raise DataError("there is no search in this history", hint=hint)
     classified = text.classify_log(frame)
     others = text.classify_log(crowd.select("user", "query"))
     habits, habit_texts = _habits(frame["query"])
@@ -115,12 +105,6 @@ def look(history: History, crowd: pl.DataFrame, *, show: bool = False) -> dict[s
     } | ({"shown": shown} if show else {})
 
 
-def _why_empty(history: History) -> str:
-    if history.skipped.total:
-        return f"{history.skipped.total:,} entries were left out: {', '.join(history.skipped.counts)}"
-    return "the file is empty; was the export made for searches?"
-
-
 def _sure(classified: pl.DataFrame) -> pl.DataFrame:
     return classified.filter(pl.col("category").is_not_null() & (pl.col("confidence") >= text.CONFIDENT))
 
@@ -133,11 +117,10 @@ def _time(times: pl.Series) -> dict[str, Any] | None:
     by_hour = [hours[hour] for hour in range(24)]
     first, share = quiet_hours(by_hour)
     office = ((times.dt.weekday() <= 5) & times.dt.hour().is_between(9, 16)).sum()
-    start, end = times.dt.date().min(), times.dt.date().max()
     return {
         "with_time": len(times),
-        "first_day": str(start),
-        "last_day": str(end),
+        "first_day": str(times.dt.date().min()),
+        "last_day": str(times.dt.date().max()),
         "days_with_searches": times.dt.date().n_unique(),
         "by_hour": by_hour,
         "by_weekday": {name: days[number] for number, name in enumerate(DAYS, start=1)},
@@ -159,12 +142,8 @@ def _topics(own: pl.DataFrame, others: pl.DataFrame) -> tuple[dict[str, Any], di
         "unusual": _unusual(paths, _by_person(others, _DEEP)),
         "sensitive": matters,
     }
-    queries = sure["query"].to_list()
-    texts = {
-        name: _some(q for q, path in zip(queries, paths, strict=True) if name in sensitive([path]))
-        for name in matters
-    }
-    return counts, texts
+    asked = list(zip(sure["query"], paths, strict=True))
+    return counts, {name: _some(q for q, path in asked if name in sensitive([path])) for name in matters}
 
 
 def _by_person(classified: pl.DataFrame, level: int) -> list[set[str]]:
@@ -176,11 +155,11 @@ def _by_person(classified: pl.DataFrame, level: int) -> list[set[str]]:
 def _unusual(paths: Sequence[str], crowd: Sequence[set[str]]) -> list[dict[str, Any]]:
     """Find narrow topics that come back here and that few of the crowd have."""
     here = Counter(c for path in paths if (c := cut(path, _DEEP)))
-    found: list[dict[str, Any]] = []
-    for topic, count in here.items():
-        having = sum(topic in person for person in crowd)
-        if count >= 2 and having <= _FEW * len(crowd):
-            found.append({"topic": topic, "searches": count, "made_up_people": having})
+    found: list[dict[str, Any]] = [
+        {"topic": topic, "searches": count, "made_up_people": having}
+        for topic, count in here.items()
+        if count >= 2 and (having := sum(topic in person for person in crowd)) <= _FEW * len(crowd)
+    ]
     return sorted(found, key=lambda one: (-one["searches"], one["made_up_people"], one["topic"]))[:10]
 
 

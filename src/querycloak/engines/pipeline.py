@@ -131,6 +131,12 @@ def _check_after(before: Stage, stage: Stage) -> None:
         )
 
 
+def ordered_counts(found: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns of a table of counts, ordered by its own texts."""
+    names = [name for name in COUNTS if name in found.columns]
+    return found.select(names).sort([name for name in ("query", "category", "user") if name in names])
+
+
 class Pipeline:
     """Runs stages one after the other; what one hands back is what the next takes in."""
 
@@ -158,9 +164,7 @@ class Pipeline:
 
     def counts(self) -> pl.DataFrame:
         """Return the table of counts, ordered by its own texts: never as the input was."""
-        found = self.stages[-1].counts()
-        names = [name for name in COUNTS if name in found.columns]
-        return found.select(names).sort([name for name in ("query", "category", "user") if name in names])
+        return ordered_counts(self.stages[-1].counts())
 
     def check_ready(self) -> None:
         """Raise MissingExtra if a stage lacks an optional part."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -54,23 +54,19 @@ class ReleaseJob:
     secret_file: Path | None = None
     sign: Path | None = None
     dry_run: bool = False
-    format: str | None = None
-    mapping: Mapping[str, str] = field(default_factory=dict)
-    keep: Sequence[str] = ()
-    strict: bool = False
+    reading: ReadOptions = field(default_factory=ReadOptions)
     piece_rows: int | None = None
     progress: Progress = silent
 
     @property
-    def folder(self) -> Path:
-        """The folder of the release, where temporary files are written too."""
-        return Path.cwd() if self.output in (None, "-") else Path(str(self.output)).resolve().parent
+    def file(self) -> Path | None:
+        """The file of the release; None if it stays in memory or goes to standard output."""
+        return None if self.output is None or self.output == "-" else Path(self.output)
 
     def open_source(self) -> LogSource:
-        """Return the log of the job."""
-        options = ReadOptions(self.format, self.mapping, tuple(self.keep), self.strict)
-        more: dict[str, Any] = {"spool_folder": self.folder, "progress": self.progress}
-        return LogSource(self.log, options, piece_rows=self.piece_rows, **more)
+        """Return the log of the job; its temporary files are in the folder of the release."""
+        folder = Path.cwd() if self.file is None else self.file.resolve().parent
+        return LogSource(self.log, self.reading, self.piece_rows, folder, self.progress)
 
 
 @dataclass
@@ -208,8 +204,8 @@ def make_release(job: ReleaseJob, engine: Engine | None = None) -> Release:
         content = None if job.dry_run else _publish(job, report, writer, source, truth)
         clock.lap("publish")
     report.seconds = clock.seconds
-    written = None if job.dry_run else job.truth
-    return Release(report.certificate, report, content, truth if job.keep_truth else written, tuple(job.keep))
+    kept = truth if job.keep_truth else None if job.dry_run else job.truth
+    return Release(report.certificate, report, content, kept, tuple(job.reading.keep))
 
 
 def protect_like(document: Mapping[str, Any]) -> Callable[[Log], Release] | None:
@@ -233,7 +229,7 @@ def _check_targets(job: ReleaseJob) -> None:
         raise UsageError(
             "a `budget` is for all releases of a source, and no source is named", hint="use `--source NAME`"
         )
-    for stage in job.stages if job.keep else ():
+    for stage in job.stages if job.reading.keep else ():
         reason = ""
         if stage.traits.needs_user_independent_input:
             reason = f"`{stage.method}` promises what no such column keeps"
@@ -242,9 +238,8 @@ def _check_targets(job: ReleaseJob) -> None:
         if reason:
             raise Refused(f"`--keep` passes a column on as it is, and {reason}", hint="leave out `--keep`")
     targets = [job.truth] if job.truth is not None else []
-    if job.output not in (None, "-"):
-        output = Path(str(job.output))
-        targets += [certificate.path_of(output), certificate.private_path_of(output)]
+    if job.file is not None:
+        targets += [certificate.path_of(job.file), certificate.private_path_of(job.file)]
     check_outputs([job.output, *targets], [job.log, job.secret_file, job.sign])
     for target in targets:
         if target.is_dir() or not target.absolute().parent.is_dir():
@@ -362,17 +357,15 @@ def _publish(
     if job.truth is not None:
         write_truth(job.truth, truth)
         written.append(str(job.truth))
-    if job.output not in (None, "-"):
-        output = Path(str(job.output))
-        write_private(certificate.private_path_of(output), _private_part(report, source))
-        certificate.path_of(output).write_bytes(certificate.to_bytes(report.certificate))
-        written += [str(certificate.path_of(output)), str(certificate.private_path_of(output))]
-    content = writer.temporary_path if job.output is None else None
+    if job.file is not None:
+        public, private = certificate.path_of(job.file), certificate.private_path_of(job.file)
+        write_private(private, _private_part(report, source))
+        public.write_bytes(certificate.to_bytes(report.certificate))
+        written += [str(public), str(private)]
+    content = writer.temporary_path if job.output is None else job.file
     writer.commit()
-    if job.output is None:
-        return content
-    report.written = [job.output, *written]
-    return Path(job.output) if job.output != "-" else None
+    report.written = [job.output, *written] if job.output is not None else []
+    return content
 
 
 def _private_part(report: Report, source: LogSource) -> bytes:

@@ -49,7 +49,6 @@ class LogSource:
         self,
         log: LogInput,
         options: ReadOptions | None = None,
-        *,
         piece_rows: int | None = None,
         spool_folder: Path | None = None,
         progress: Progress = silent,

@@ -36,6 +36,11 @@ def ranks_in_groups(sizes: IntArray) -> IntArray:
     return np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
+def spans(begin: IntArray, sizes: IntArray) -> IntArray:
+    """Return the places `begin, begin + 1, …` of spans of these sizes, one span after the other."""
+    return np.repeat(begin, sizes) + ranks_in_groups(sizes)
+
+
 def grown(array: Any, size: int, fill: int = 0) -> Any:
     """Return an array that has room for `size` entries, doubling so that growth stays cheap."""
     if len(array) >= size:

@@ -198,16 +198,9 @@ def _scratch(
     words: Words, rank: IntArray, kind: type[np.unsignedinteger[Any]]
 ) -> tuple[npt.NDArray[Any], ...]:
     """Make the scratch space that one thread needs, for words of as many letters as the kind has bits."""
-    columns = (int(words.lengths.max(initial=0)) + 1, LANES)
-    masks, edits = np.zeros(LANES, kind), np.zeros((LANES, LANES), np.int32)
-    return (
-        np.zeros((words.alphabet, LANES), kind),
-        np.empty(columns, kind),
-        np.empty(columns, kind),
-        masks,
-        edits,
-        rank,
-    )
+    spots, masks = np.zeros((words.alphabet, LANES), kind), np.zeros(LANES, kind)
+    ups, downs = np.empty((2, int(words.lengths.max(initial=0)) + 1, LANES), kind)
+    return spots, ups, downs, masks, np.zeros((LANES, LANES), np.int32), rank
 
 
 def normalised(words: Words, known: Fractions, chosen: IntArray, out: npt.NDArray[Any]) -> None:

@@ -89,3 +89,18 @@ def searches(place, head, row):  # type: ignore[no-untyped-def]
     for i in range(head.size):
         read[of_row[head[i] - lowest]] += 1
     return firsts[:found], np.cumsum(read)
+
+
+@njit(cache=True, nogil=True)
+def group(codes, size):  # type: ignore[no-untyped-def]
+    """Sort codes from 0 to `size` - 1, equal ones as they come; return their places and where each starts."""
+    starts = np.zeros(size + 1, np.int64)
+    for i in range(codes.size):
+        starts[codes[i] + 1] += 1
+    for c in range(size):
+        starts[c + 1] += starts[c]
+    free, order = starts.copy(), np.empty(codes.size, np.int64)
+    for i in range(codes.size):
+        order[free[codes[i]]] = i
+        free[codes[i]] += 1
+    return order, starts

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from querycloak.kernels.arrays import spans
+
 IntArray = npt.NDArray[np.int64]
 #: Two columns of equal length: each history that is looked for, and a label that it may be.
 Pairs = tuple[IntArray, IntArray]
@@ -151,12 +153,12 @@ class _Search:
     def _met(self, owners: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Count the rare things that these histories share with each label, for all labels that share any."""
         sizes = (self.split - self.wanted.starts[:-1])[owners]
-        item = self.wanted.item[_spans(self.wanted.starts[owners], sizes)]
+        item = self.wanted.item[spans(self.wanted.starts[owners], sizes)]
         owner = np.repeat(owners, sizes)
         spread = np.diff(self.index.starts)[item]
         parts = [pl.DataFrame(schema={"pair": pl.Int64, "n": pl.Int64})]
         for part in pieces(spread, self.room):
-            label = self.index.label[_spans(self.index.starts[item[part]], spread[part])]
+            label = self.index.label[spans(self.index.starts[item[part]], spread[part])]
             pair = np.repeat(owner[part], spread[part]) * self.index.labels + label
             parts.append(pl.DataFrame({"pair": pair}).group_by("pair").agg(n=pl.len().cast(pl.Int64)))
         met = pl.concat(parts).group_by("pair").agg(pl.col("n").sum()).sort("pair")
@@ -168,7 +170,7 @@ class _Search:
         found = np.zeros(who.size, np.int64)
         for part in pieces(self.rest[who], self.room):
             sizes = self.rest[who[part]]
-            item = self.wanted.item[_spans(self.split[who[part]], sizes)]
+            item = self.wanted.item[spans(self.split[who[part]], sizes)]
             has = self.index.having(np.repeat(label[part], sizes), item)
             pair = np.repeat(np.arange(sizes.size), sizes)
             found[part] = np.bincount(pair[has], minlength=sizes.size)
@@ -184,11 +186,6 @@ def pieces(cost: IntArray, room: int) -> Iterator[slice]:
         stop = max(start + 1, int(np.searchsorted(total, before + room, side="right")))
         yield slice(start, stop)
         start = stop
-
-
-def _spans(begin: IntArray, size: IntArray) -> IntArray:
-    """List the places `begin, begin + 1, …` of spans of these sizes, one span after the other."""
-    return np.arange(int(size.sum())) + np.repeat(begin - np.cumsum(size) + size, size)
 
 
 def _runs(who: IntArray, value: IntArray) -> tuple[IntArray, IntArray]:

@@ -85,13 +85,6 @@ class Measure(ABC):
     def __call__(self, pair: LogPair) -> float | dict[str, Any]:
         """Return the figures. Raise NotApplicable if the measure does not apply."""
 
-    def headline_of(self, found: float | Mapping[str, Any]) -> float:
-        """Return the headline figure of a result."""
-        value: Any = found
-        for name in self.headline.split(".") if self.headline else ():
-            value = value[name]
-        return float(value)
-
 
 def run(pair: LogPair, names: Sequence[str] = (), *, table: bool = False) -> dict[str, Any]:
     """Return the figures of the named measures, or of all; the reason for one that does not apply.

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.errors import NotApplicable
 from querycloak.kernels.order import heads
+from querycloak.log import FloatArray, IntArray
 from querycloak.measures.base import Kind, LogPair, Measure, Unit
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 #: Stands for "no time" among moments: later than all.
 NEVER = int(np.iinfo(np.int64).max)
 

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.dictionary import Dictionary
 from querycloak.errors import NotApplicable
 from querycloak.kernels.arrays import information
 from querycloak.kernels.overlap import closest
+from querycloak.log import FloatArray, IntArray
 from querycloak.measures.base import Kind, LogPair, Measure, Unit
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 #: Paper 003 calls a person exposed when more than this percentage of the history is.
 EXPOSED: Final = 60.0
@@ -38,54 +35,32 @@ def drawn(people: IntArray, most: int) -> IntArray:
 
 
 @dataclass(frozen=True)
-class Counts:
-    """How often each person has each thing, sorted by person and then by thing."""
-
-    person: IntArray
-    thing: IntArray
-    count: IntArray
-
-    @classmethod
-    def of(cls, person: IntArray, thing: IntArray, things: int, weight: IntArray | None = None) -> Counts:
-        """Count rows; those without a person or a thing (-1) are left out."""
-        known = np.flatnonzero((person >= 0) & (thing >= 0))
-        pair, place = np.unique(person[known] * max(things, 1) + thing[known], return_inverse=True)
-        many = np.bincount(place, None if weight is None else weight[known], minlength=pair.size)
-        return cls(pair // max(things, 1), pair % max(things, 1), many.astype(np.int64))
-
-    def totals(self, people: int) -> IntArray:
-        """Return the size of each person's history."""
-        return np.bincount(self.person, self.count, minlength=people).astype(np.int64)
-
-    def entropies(self, people: int) -> FloatArray:
-        """Return the entropy in bits of each person's history; 0 where it is empty."""
-        share = self.count / self.totals(people)[self.person]
-        return np.abs(np.bincount(self.person, -share * np.log2(share), minlength=people))
-
-
-@dataclass(frozen=True)
 class Histories:
-    """The people of the original with what they asked and what was released under their labels."""
+    """The people of the original with what they asked and what was released under their labels.
+
+    `asked` and `shown` count how often a person has a thing in either log. Rows are sorted by person and then
+    by thing; those without a count on one side have 0 there.
+    """
 
     people: int
     things: pl.Series
-    before: Counts
-    after: Counts
+    person: IntArray
+    thing: IntArray
+    asked: IntArray
+    shown: IntArray
 
     @classmethod
     def of_lists(
         cls, original: Sequence[Sequence[Hashable]], released: Sequence[Sequence[Hashable]]
     ) -> Histories:
         """Return the histories of users whose i-th released history belongs to the i-th original."""
-        codes: dict[Hashable, int] = {}
-        sides = []
-        for histories in (original, released):
-            person = np.repeat(np.arange(len(histories)), [len(one) for one in histories])
-            thing = [codes.setdefault(thing, len(codes)) for one in histories for thing in one]
-            sides.append((person.astype(np.int64), np.array(thing, np.int64)))
-        counts = (Counts.of(person, thing, len(codes)) for person, thing in sides)
+        lists, codes = [*original, *released], dict[Hashable, int]()
+        place = np.repeat(np.arange(len(lists)), [len(one) for one in lists])
+        thing = [codes.setdefault(thing, len(codes)) for one in lists for thing in one]
         kind = pl.String if all(isinstance(thing, str) for thing in codes) else pl.Object
-        return cls(len(original), pl.Series(list(codes), dtype=kind), *counts)
+        things, asked = pl.Series(list(codes), dtype=kind), place < len(original)
+        person = np.where(asked, place, place - len(original))
+        return cls._counted(len(original), things, person, np.array(thing, np.int64), asked)
 
     @classmethod
     def of(cls, pair: LogPair, column: str) -> Histories:
@@ -99,22 +74,40 @@ class Histories:
         if not np.any(label >= 0):
             need = "fresh ones need the truth" if pair.truth is None else "the truth names nobody behind them"
             raise NotApplicable(f"no label of the release is a user of the original; {need}")
-        what = [things.encode(frame[column]) for frame in (pair.original, pair.released)]
-        many = len(things.texts())
-        sides = (Counts.of(person, thing, many) for person, thing in zip((who, label), what, strict=True))
-        return cls(people, things.texts(), *sides)
+        thing = [things.encode(frame[column]) for frame in (pair.original, pair.released)]
+        person, asked = np.concatenate([who, label]), np.arange(who.size + label.size) < who.size
+        return cls._counted(people, things.texts(), person, np.concatenate(thing), asked)
+
+    @classmethod
+    def _counted(
+        cls, people: int, things: pl.Series, person: IntArray, thing: IntArray, asked: Any, shown: Any = None
+    ) -> Histories:
+        """Sum up counts by person and thing; rows without one of both (-1) are left out."""
+        known, many = np.flatnonzero((person >= 0) & (thing >= 0)), max(things.len(), 1)
+        pair, place = np.unique(person[known] * many + thing[known], return_inverse=True)
+        sides = (side[known] for side in (asked, ~asked if shown is None else shown))
+        counts = (np.bincount(place, side, minlength=pair.size).astype(np.int64) for side in sides)
+        return cls(people, things, pair // many, pair % many, *counts)
+
+    def totals(self, count: IntArray) -> IntArray:
+        """Return the size of each person's history on one side."""
+        return np.bincount(self.person, count, minlength=self.people).astype(np.int64)
+
+    def entropies(self, count: IntArray) -> FloatArray:
+        """Return the entropy in bits of each person's history on one side; 0 where it is empty."""
+        there = np.flatnonzero(count)
+        person = self.person[there]
+        share = count[there] / self.totals(count)[person]
+        return np.abs(np.bincount(person, -share * np.log2(share), minlength=self.people))
 
     def common(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return what people have in both logs: whose each thing is, and how often it is in either."""
-        first, second = self._pairs(self.before), self._pairs(self.after)
-        place = np.searchsorted(first, second)
-        met = np.flatnonzero(place < first.size)
-        met = met[first[place[met]] == second[met]]
-        asked, shown = self.before.count[place[met]], self.after.count[met]
-        return self.after.person[met], asked.astype(np.float64), shown.astype(np.float64)
+        both = np.flatnonzero((self.asked > 0) & (self.shown > 0))
+        return self.person[both], self.asked[both].astype(np.float64), self.shown[both].astype(np.float64)
 
-    def _pairs(self, side: Counts) -> IntArray:
-        return side.person * max(self.things.len(), 1) + side.thing
+    def searchers(self) -> IntArray:
+        """Return the people who asked anything."""
+        return np.flatnonzero(self.totals(self.asked))
 
     def at_level(self, level: int) -> Histories:
         """Return histories of categories cut at a level; those that do not reach it are left out."""
@@ -123,12 +116,8 @@ class Histories:
         table = self.things.rename("path").to_frame().select(path=cut)
         numbers = table.drop_nulls().unique(maintain_order=True).with_row_index("code")
         codes = table.join(numbers, on="path", how="left", maintain_order="left")["code"].cast(pl.Int64)
-        code = codes.fill_null(-1).to_numpy()
-        sides = (
-            Counts.of(side.person, code[side.thing], numbers.height, side.count)
-            for side in (self.before, self.after)
-        )
-        return Histories(self.people, numbers["path"], *sides)
+        thing = codes.fill_null(-1).to_numpy()[self.thing]
+        return self._counted(self.people, numbers["path"], self.person, thing, self.asked, self.shown)
 
 
 def profile_exposure(original: Sequence[Hashable], released: Sequence[Hashable]) -> float:
@@ -202,16 +191,15 @@ def _kinds(pair: LogPair) -> Iterator[tuple[str, Histories]]:
 
 def exposures(histories: Histories) -> FloatArray:
     """Return each person's `profile_exposure`."""
-    people = histories.people
     person, asked, shown = histories.common()
-    all_asked, all_shown = (side.totals(people)[person] for side in (histories.before, histories.after))
-    told = information(asked, shown, all_asked.astype(float), all_shown.astype(float))
-    return _percent(np.bincount(person, told, people).astype(float), histories.before.entropies(people))
+    sizes = (histories.totals(count)[person].astype(float) for count in (histories.asked, histories.shown))
+    told = np.bincount(person, information(asked, shown, *sizes), histories.people)
+    return _percent(told.astype(float), histories.entropies(histories.asked))
 
 
 def loss_ratios(histories: Histories) -> FloatArray:
     """Return each person's `information_loss_ratio`."""
-    before, after = (side.entropies(histories.people) for side in (histories.before, histories.after))
+    before, after = map(histories.entropies, (histories.asked, histories.shown))
     return _percent(np.abs(before - after), before)
 
 
@@ -220,7 +208,7 @@ def remaining(histories: Histories, level: int) -> FloatArray:
     cut = histories.at_level(level)
     person, theirs, ours = cut.common()
     kept = np.bincount(person, np.minimum(theirs, ours), cut.people)
-    reached = cut.before.totals(cut.people)
+    reached = cut.totals(cut.asked)
     return np.where(reached > 0, kept / np.maximum(reached, 1), np.nan)
 
 
@@ -328,8 +316,7 @@ class RecordLinkage(Measure):
         """Link by queries and by categories."""
         found: dict[str, Any] = {}
         for kind, histories in _kinds(pair):
-            asked = np.unique(histories.before.person)
-            targets = drawn(asked, MOST_LINKED)
+            targets = drawn(histories.searchers(), MOST_LINKED)
             share = linked(histories, targets)
             found |= {kind: float(100.0 * share.mean()), f"{kind}_people": int(targets.size)}
         return found
@@ -337,12 +324,13 @@ class RecordLinkage(Measure):
 
 def linked(histories: Histories, targets: IntArray) -> FloatArray:
     """Return for each target the probability that the released history leads to them, ties shared."""
-    before, after = histories.before, histories.after
-    sought = np.isin(after.person, targets)
-    rows = np.repeat(np.flatnonzero(sought), after.count[sought])
-    originals = np.repeat(before.person, before.count), np.repeat(before.thing, before.count)
+    sought = np.where(np.isin(histories.person, targets), histories.shown, 0)
+    released, originals = (
+        (np.repeat(histories.person, count), np.repeat(histories.thing, count))
+        for count in (sought, histories.asked)
+    )
     found = np.zeros(histories.people)
-    for person, owner in closest((after.person[rows], after.thing[rows]), originals):
+    for person, owner in closest(released, originals):
         ties = np.bincount(person, minlength=histories.people)
         own = person[owner == person]
         found[own] = 1.0 / ties[own]

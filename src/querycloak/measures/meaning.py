@@ -11,10 +11,8 @@ import polars as pl
 
 from querycloak.dictionary import distinct
 from querycloak.errors import NotApplicable
+from querycloak.log import FloatArray, IntArray
 from querycloak.measures.base import Kind, LogPair, Measure, Unit, words_of
-
-Longs = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _TOPICS: Final = {"categories": "categories", "paper_4": "paper-4", "paper_19": "paper-19"}
 
@@ -30,7 +28,7 @@ class _Phrases:
         self.sizes = np.diff(mapped.start)[number]
         self.row = np.repeat(np.arange(number.size), self.sizes)
         self.turn = np.arange(self.row.size) - np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
-        self.concept: Longs = mapped.concept[mapped.start[number[self.row]] + self.turn]
+        self.concept: IntArray = mapped.concept[mapped.start[number[self.row]] + self.turn]
 
 
 class _Sides:
@@ -49,7 +47,7 @@ class _Sides:
         self._pair.both("user")
         return self._pair.released["user"]
 
-    def lost(self, topic: npt.NDArray[np.int32], topics: int) -> Floats:
+    def lost(self, topic: npt.NDArray[np.int32], topics: int) -> FloatArray:
         """Return the divergence of each user's profile; NaN without one."""
         from querycloak.measures.profiles import divergences, grouped
 
@@ -60,7 +58,7 @@ class _Sides:
             numbers = pl.DataFrame({"user": who}).join(place, on="user", how="left", maintain_order="left")
             person = numbers["place"].fill_null(-1).to_numpy()[phrases.row]
             sides += grouped(person, topic[phrases.concept].astype(np.int64), people.len())
-        found: Floats = divergences(topics, *sides)
+        found: FloatArray = divergences(topics, *sides)
         return found
 
     @cached_property

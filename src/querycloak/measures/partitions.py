@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 
+from querycloak.dictionary import ancestors
 from querycloak.errors import NotApplicable
+from querycloak.log import Flags, FloatArray, IntArray
 from querycloak.measures.base import Kind, LogPair, Measure, Unit
-from querycloak.measures.histories import Counts, Histories, drawn
+from querycloak.measures.histories import Histories, drawn
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 Labels = Sequence[Hashable]
 
 #: Clusterings of fewer than this many users each, on average, are not tried: the index soars towards copies.
@@ -91,12 +89,11 @@ def _information(sizes: Iterable[int], users: int) -> float:
 def _pairs(a: Labels, b: Labels) -> tuple[int, int, int, int]:
     """Count the pairs that are together in both, in the first only, in the second only, and in neither."""
     _check(a, b)
-    both, in_a, in_b = (_together(Counter(groups)) for groups in (zip(a, b, strict=True), a, b))
+    both, in_a, in_b = (
+        sum(math.comb(size, 2) for size in Counter(groups).values())
+        for groups in (zip(a, b, strict=True), a, b)
+    )
     return both, in_a - both, in_b - both, math.comb(len(a), 2) - in_a - in_b + both
-
-
-def _together(groups: Counter[Hashable]) -> int:
-    return sum(math.comb(size, 2) for size in groups.values())
 
 
 def _share(part: int, whole: int, users: int) -> float:
@@ -125,24 +122,21 @@ class PartitionLoss(Measure):
     def __call__(self, pair: LogPair) -> dict[str, Any]:
         """Cluster the people of the original by what they asked, and again by what was released."""
         histories = Histories.of(pair, "category")
-        people = drawn(np.unique(histories.before.person), MOST_CLUSTERED)
+        people = drawn(histories.searchers(), MOST_CLUSTERED)
         if people.size < 3:
             raise NotApplicable("there are fewer than three people with categories to cluster")
-        before, after = (
-            distances_of(*_table(side, people, histories.things))
-            for side in (histories.before, histories.after)
-        )
+        sides = (histories.asked, histories.shown)
+        before, after = (distances_of(*_table(histories, count, people)) for count in sides)
         return compare(before, after)
 
 
-def _table(counts: Counts, people: IntArray, things: pl.Series) -> tuple[FloatArray, list[str]]:
-    """Spread the counts of these people into a table, and name its columns: what any of them has."""
-    place = np.minimum(np.searchsorted(people, counts.person), people.size - 1)
-    known = people[place] == counts.person
-    used, column = np.unique(counts.thing[known], return_inverse=True)
+def _table(histories: Histories, count: IntArray, people: IntArray) -> tuple[FloatArray, list[str]]:
+    """Spread one side's counts of these people into a table, and name its columns: what any of them has."""
+    known = np.flatnonzero(np.isin(histories.person, people) & (count > 0))
+    used, column = np.unique(histories.thing[known], return_inverse=True)
     table = np.zeros((people.size, used.size))
-    table[place[known], column] = counts.count[known]
-    return table, things[used].to_list()
+    table[np.searchsorted(people, histories.person[known]), column] = count[known]
+    return table, histories.things[used].to_list()
 
 
 def compare(before: FloatArray, after: FloatArray) -> dict[str, Any]:
@@ -227,7 +221,7 @@ def ward(distances: FloatArray) -> Hierarchy:
     return Hierarchy(users, pairs[order], added[order])
 
 
-def _next_pair(apart: FloatArray, alive: npt.NDArray[np.bool_], chain: list[int]) -> tuple[int, int]:
+def _next_pair(apart: FloatArray, alive: Flags, chain: list[int]) -> tuple[int, int]:
     """Follow nearest neighbours until two are each other's; they leave the chain."""
     if not chain:
         chain.append(int(np.argmax(alive)))
@@ -288,31 +282,19 @@ def _to_means(squared: FloatArray, labels: IntArray, clusters: int) -> FloatArra
 def distances_of(counts: FloatArray, paths: Sequence[str]) -> FloatArray:
     """Return the matrix of the distances of users, from a table of users and paths (paper 003, eq. 5.13)."""
     people, total = counts.shape[0], counts.sum(axis=1)
-    node, depth = _tree(paths)
+    above, depth = ancestors(paths)
     one_way = np.empty((people, people))
     step = max(1, ROOM // max(len(paths), 1))
     for start in range(0, people, step):
         few = slice(start, start + step)
-        one_way[:, few] = counts @ _to_nearest(counts[few] > 0, node, depth).T
+        one_way[:, few] = counts @ _to_nearest(counts[few] > 0, above.T, depth).T
     both = total[:, None] + total
     found = np.where(both > 0, (one_way + one_way.T) / np.where(both > 0, both, 1.0), 0.0)
     np.fill_diagonal(found, 0.0)
     return np.asarray(found)
 
 
-def _tree(paths: Sequence[str]) -> tuple[IntArray, IntArray]:
-    """Return for each level and path the node above it (-1: none), and each path's depth."""
-    parts = [path.split("/") if path else [] for path in paths]
-    depth = np.array([len(names) for names in parts], np.int64)
-    nodes: dict[tuple[str, ...], int] = {}
-    node = np.full((int(depth.max(initial=0)), len(parts)), -1, np.int64)
-    for place, names in enumerate(parts):
-        for level in range(len(names)):
-            node[level, place] = nodes.setdefault(tuple(names[: level + 1]), len(nodes))
-    return node, depth
-
-
-def _to_nearest(has: npt.NDArray[np.bool_], node: IntArray, depth: IntArray) -> FloatArray:
+def _to_nearest(has: Flags, node: IntArray, depth: IntArray) -> FloatArray:
     """Return the distance of each path to the nearest that a person has; 1 where no level is shared.
 
     Of the paths below one node the least deep is the nearest, see `querycloak.text.distance`.

@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-from querycloak.dictionary import Dictionary
+from querycloak.dictionary import Dictionary, ancestors
 from querycloak.errors import NotApplicable
+from querycloak.kernels.order import group
+from querycloak.log import FloatArray, IntArray
 from querycloak.measures.base import Kind, LogPair, Measure, Unit
 from querycloak.measures.counts import largest_tree_emd
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 #: The value of a user without one of the two profiles.
 UNKNOWN = np.nan
@@ -63,26 +61,15 @@ class Tree:
     @classmethod
     def of(cls, paths: Sequence[str]) -> Tree:
         """Number these paths and all that lies above them."""
-        numbers: dict[str, int] = {}
-        parent: list[int] = []
-        node = [_number(path, numbers, parent) for path in paths]
-        tops = {number: place for place, number in enumerate(n for n, p in enumerate(parent) if p < 0)}
-        topic = [0] * len(parent)
-        for number, above in enumerate(parent):  # parents are numbered before their children
-            topic[number] = tops[number] if above < 0 else topic[above]
-        node_, parent_, topic_ = (np.array(part, np.int64) for part in (node, parent, topic))
-        return cls(node_, parent_, topic_, topics=len(tops), largest=largest_tree_emd(paths))
-
-
-def _number(path: str, numbers: dict[str, int], parent: list[int]) -> int:
-    """Return a path's number, numbering what lies above it first."""
-    known = numbers.get(path)
-    if known is None:
-        above = path.rpartition("/")[0]
-        over = _number(above, numbers, parent) if above else -1
-        known = numbers[path] = len(parent)
-        parent.append(over)
-    return known
+        above, depth = ancestors(paths)
+        parent = np.full(int(above.max(initial=-1)) + 1, -1, np.int64)
+        below = above[:, 1:] >= 0
+        parent[above[:, 1:][below]] = above[:, :-1][below]
+        tops, top = np.unique(above[:, 0], return_inverse=True)
+        topic = np.empty_like(parent)
+        topic[above[above >= 0]] = np.repeat(top, depth)
+        node = above[np.arange(depth.size), depth - 1]
+        return cls(node, parent, topic, tops.size, largest_tree_emd(paths))
 
 
 @dataclass(frozen=True)
@@ -143,21 +130,11 @@ class ProfileLoss(Measure):
         return found
 
 
-@njit(cache=True, nogil=True)
-def grouped(person, value, people):  # type: ignore[no-untyped-def]
+def grouped(person: IntArray, value: IntArray, people: int) -> tuple[IntArray, IntArray]:
     """Return values ordered by user, and where each user starts. Records without one of both are left out."""
-    starts = np.zeros(people + 1, np.int64)
-    for i in range(person.size):
-        if person[i] >= 0 and value[i] >= 0:
-            starts[person[i] + 1] += 1
-    for p in range(people):
-        starts[p + 1] += starts[p]
-    free, ordered = starts.copy(), np.empty(starts[people], np.int64)
-    for i in range(person.size):
-        if person[i] >= 0 and value[i] >= 0:
-            ordered[free[person[i]]] = value[i]
-            free[person[i]] += 1
-    return ordered, starts
+    known = np.flatnonzero((person >= 0) & (value >= 0))
+    order, starts = group(person[known], people)
+    return value[known[order]], starts
 
 
 @njit(cache=True, nogil=True)

@@ -12,10 +12,11 @@ from querycloak.attacks.finding import Finding
 from querycloak.certificate import Certificate
 from querycloak.compare.result import label_text
 from querycloak.errors import UsageError
+from querycloak.formatting import percent, plural
 from querycloak.registry import METHODS, labels_of
 from querycloak.report import evidence, render, risk
 from querycloak.report.certificate_diff import read as read_certificate
-from querycloak.report.numbers import percent, plural, printable
+from querycloak.report.numbers import printable
 from querycloak.report.render import bold
 
 DISCLAIMER = (

@@ -12,9 +12,10 @@ from querycloak import certificate, ledger
 from querycloak.attacks.finding import Finding
 from querycloak.certificate import Certificate
 from querycloak.errors import UsageError
+from querycloak.formatting import percent
 from querycloak.registry import METHODS
 from querycloak.report import evidence
-from querycloak.report.numbers import percent, printable
+from querycloak.report.numbers import printable
 from querycloak.settings import compare_strength, setting
 
 T = TypeVar("T")

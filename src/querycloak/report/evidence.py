@@ -9,7 +9,8 @@ from typing import Any
 
 from querycloak.attacks.finding import Finding
 from querycloak.errors import DataError, UsageError
-from querycloak.report.numbers import percent, printable
+from querycloak.formatting import percent
+from querycloak.report.numbers import printable
 
 _NUMBERS = ("success", "low", "high", "bound")
 _LARGEST = 64 << 20

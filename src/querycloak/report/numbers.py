@@ -6,17 +6,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from querycloak.formatting import percent
 from querycloak.intervals import Estimate
-
-
-def percent(share: float | None, digits: int = 1) -> str:
-    """Return a share as a percentage; a small one keeps two digits, so that it is not read as zero."""
-    if share is None:
-        return "–"
-    hundredths = 100 * share
-    if digits and 0 < hundredths < 0.1:
-        return "<0.01 %" if hundredths < 0.01 else f"{hundredths:.2f} %"
-    return f"{hundredths:.{digits}f} %"
 
 
 def span(low: float, high: float) -> str:
@@ -44,11 +35,6 @@ def seconds(value: float) -> str:
 def megabytes(value: float) -> str:
     """Return an amount of memory."""
     return f"{value:,.0f} MB"
-
-
-def plural(count: int, word: str, several: str | None = None) -> str:
-    """Return `1 row`, `2 rows`, or `2 queries` with `several="queries"`."""
-    return f"{count:,} {word if count == 1 else several or word + 's'}"
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:

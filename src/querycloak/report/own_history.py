@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from querycloak.formatting import percent, plural
 from querycloak.report import render
-from querycloak.report.numbers import percent, plural, printable
+from querycloak.report.numbers import printable
 
 Counts = Mapping[str, Any]
 

@@ -20,6 +20,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from querycloak.errors import UsageError
+from querycloak.formatting import percent, plural
 from querycloak.keys import write_private
 from querycloak.report import numbers
 
@@ -103,7 +104,7 @@ def _environment(**options: Any) -> Environment:
 def _markdown_environment() -> Environment:
     made = _environment(finalize=escape_markdown)
     made.filters["ready"] = Markdown  # the output of a macro, whose values are escaped already
-    made.globals |= {"table": table, "bars": bars, "bold": bold, "plural": numbers.plural}
+    made.globals |= {"table": table, "bars": bars, "bold": bold, "plural": plural}
     return made
 
 
@@ -111,7 +112,7 @@ def _markdown_environment() -> Environment:
 def _html_environment() -> Environment:
     made = _environment(autoescape=True)
     made.filters |= {"code": with_code, "mark": mark, "capitalised": numbers.capitalised}
-    made.filters |= {"percent": numbers.percent, "with_interval": numbers.with_interval}
+    made.filters |= {"percent": percent, "with_interval": numbers.with_interval}
     made.filters |= {"listed": numbers.listed, "zip": zip, "nobreak": _nobreak}
     return made
 

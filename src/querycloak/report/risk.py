@@ -9,9 +9,10 @@ from typing import Any, Final, Literal
 
 from querycloak.attacks.finding import LINKING, Finding, linkage
 from querycloak.compare.decide import BY_DESIGN, NO_QUESTION
+from querycloak.formatting import percent
 from querycloak.knowledge import Game, Knowledge
 from querycloak.report.evidence import of_games
-from querycloak.report.numbers import percent, printable
+from querycloak.report.numbers import printable
 
 Level = Literal["low", "medium", "high", "unknown"]
 #: Exposure up to these shares is low, or medium.

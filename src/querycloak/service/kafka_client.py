@@ -199,8 +199,8 @@ def _client(kind: Callable[[dict[str, Any]], Any], address: Address, fixed: Mapp
         ) from None
 
 
-def partition_count(client: Any, address: Address) -> int:
-    """Return the number of partitions of a topic. Raise DataError if the topic does not exist."""
+def partition_count(client: Any, address: Address, needed: int) -> int:
+    """Return the number of partitions of a topic. Raise DataError without it or its partition `needed`."""
     topic = client.list_topics(address.topic, timeout=TIMEOUT).topics[address.topic]
     if (error := topic.error) is not None:
         if error.retriable() and error.code() != library().KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -209,7 +209,10 @@ def partition_count(client: Any, address: Address) -> int:
             f"the topic `{address.topic}` cannot be used ({error.name()})",
             hint="create it first; querycloak creates no topics",
         )
-    return len(topic.partitions)
+    count = len(topic.partitions)
+    if needed >= count:
+        raise DataError(f"the topic `{address.topic}` has {count} partitions, counted from 0")
+    return count
 
 
 def call(work: Callable[[], T], seconds: float) -> T:
@@ -222,18 +225,6 @@ def call(work: Callable[[], T], seconds: float) -> T:
     threading.Thread(target=task.run, name="querycloak-kafka-call", daemon=True).start()
     found: T = task.result.result(seconds)
     return found
-
-
-def is_fenced(error: KafkaError) -> bool:
-    """Whether the broker serves this producer no more: another one has its id, or a transaction timed out."""
-    codes = library().KafkaError
-    return error.code() in (
-        codes._FENCED,
-        codes.PRODUCER_FENCED,
-        codes.INVALID_PRODUCER_EPOCH,
-        codes.INVALID_PRODUCER_ID_MAPPING,
-        codes._FATAL,
-    )
 
 
 def translate(error: KafkaError) -> QueryCloakError:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
-
-import polars as pl
 
 from querycloak.engines.local import warm_up
 from querycloak.errors import Busy, NotFound, QueryCloakError, Unavailable, UsageError
@@ -20,7 +18,6 @@ from querycloak.keys import Secret, derive
 from querycloak.service import entries, kafka_client, state
 from querycloak.service.ingest.group_commit import GroupCommitter, PendingRequest
 from querycloak.service.ingest.idempotency import IdempotencyKeys
-from querycloak.service.ingest.parse import ParsedBody
 from querycloak.service.ingest.pseudonyms import Pseudonyms
 from querycloak.service.monitor.monitor import Monitor
 from querycloak.service.settings import ServiceSettings, Setup
@@ -82,7 +79,10 @@ class Service:
         self._key_database = Database(self._database.path)  # its reads do not wait for readers of lines
         self._keys = IdempotencyKeys(self._key_database, secret, self.settings.retry_seconds)
         self.join_key = derive(secret, "query ids")
-        stream = self._stream(secret)
+        taxonomy = self.settings.taxonomy or None
+        classifier = QueryClassifier(taxonomy=taxonomy) if self.settings.classify else None
+        click_wait = self.settings.click_seconds * 1_000_000
+        stream = Stream(self.setup.stages, secret, classifier, click_wait, self.observers)
         self._stream_snapshots = StreamSnapshots(self._snapshots, self.setup, secret)
         position = self._stream_snapshots.restore(stream, self.wal.last_number)
         self._saved, self._restored_lines = position, stream.released
@@ -114,13 +114,6 @@ class Service:
         else:
             secret = Secret.from_file(Path(file)) if file else Secret.load_or_create(self.folder / "secret")
         return derive(secret.value, "service")
-
-    def _stream(self, secret: bytes) -> Stream:
-        classifier = (
-            QueryClassifier(taxonomy=self.settings.taxonomy or None) if self.settings.classify else None
-        )
-        click_wait = self.settings.click_seconds * 1_000_000
-        return Stream(self.setup.stages, secret, classifier, click_wait, self.observers)
 
     def _sinks(self) -> list[Sink]:
         """Open the sinks: always the released log, and a file or topic beside it.
@@ -170,7 +163,7 @@ class Service:
         self._timer = threading.Thread(target=self._run_timer, name="querycloak-timer", daemon=True)
         self._timer.start()
         if self._source is not None:
-            self._source.start(self._submit_read, self.worker.stream.read)
+            self._source.start(self.submit, self.worker.stream.read)
         self._running = True
 
     def begin_stop(self) -> None:
@@ -221,26 +214,11 @@ class Service:
 
     # Ingestion
 
-    def submit_records(self, body: ParsedBody, key: bytes = b"") -> Future[dict[str, Any]]:
-        """Commit records; the answer is set when they are on disk."""
-        return self._submit(len(body.records), PendingRequest("records", body, key=key))
-
-    def submit_queries(self, body: ParsedBody, key: bytes = b"") -> Future[dict[str, Any]]:
-        """Commit UBI searches, which are held for their clicks."""
-        return self._submit(len(body.records), PendingRequest("queries", body, key=key))
-
-    def submit_events(self, clicks: pl.DataFrame, key: bytes = b"") -> Future[dict[str, Any]]:
-        """Commit clicks of searches that arrive before or after them."""
-        return self._submit(clicks.height, PendingRequest("events", frame=clicks, key=key))
-
-    def _submit_read(self, body: ParsedBody, read: Mapping[str, int]) -> Future[dict[str, Any]]:
-        """Commit records of a source together with the position after them."""
-        return self._submit(len(body.records), PendingRequest("records", body, facts={"read": dict(read)}))
-
-    def _submit(self, records: int, request: PendingRequest) -> Future[dict[str, Any]]:
+    def submit(self, request: PendingRequest) -> Future[dict[str, Any]]:
+        """Commit records, UBI searches or clicks; the answer is set when they are on disk."""
         if self.worker.failure is not None:
             raise Unavailable("the service has failed; its log has the reason")
-        if self.worker.counts_now()[1] + records > self.settings.backlog:
+        if self.worker.counts_now()[1] + len(request) > self.settings.backlog:
             raise Busy("the backlog of records to be applied is full", hint="try again in a few seconds")
         return self._committer.submit(request)
 
@@ -335,7 +313,11 @@ class Service:
         now = time.monotonic()
         if now - self._last_snapshot >= self.settings.snapshot_seconds:
             self._last_snapshot = now
-            self._snapshot_or_expire()
+            if self.worker.counts_now()[0].position > self._saved:
+                self._committer.call(self.wal.start_new_segment)
+                self._in_background(self._checkpoint)
+            else:  # no entry was applied since the last snapshot
+                self._in_background(partial(self.released.forget, time.time()))
         if self._profiles.due():
             self._in_background(self.worker.flush_profiles)
         if now - self._last_due_check >= _DUE_PERIOD:
@@ -347,14 +329,6 @@ class Service:
         retention = self.settings.hold_seconds * 1_000_000
         if self.worker.stream.is_due(time.time_ns() // 1000, retention):
             self._committer.submit(PendingRequest("tick", facts={"retention": retention}))
-
-    def _snapshot_or_expire(self) -> None:
-        """Write a snapshot if an entry was applied since the last; else only delete old released lines."""
-        if self.worker.counts_now()[0].position > self._saved:
-            self._committer.call(self.wal.start_new_segment)
-            self._in_background(self._checkpoint)
-        else:
-            self._in_background(partial(self.released.forget, time.time()))
 
     def _in_background(self, work: Callable[[], Any]) -> None:
         """Run work in the worker's thread; log a failure, since it is tried again when it is next due."""

@@ -127,15 +127,12 @@ def setup(
     of_methods = {**_texts(table), **chosen}
     given = {name: str(value) for name, value in flags.items() if value is not None}
     _check_passwords(given)
-    settings = ServiceSettings.parse({**_texts(file), **_from(environment), **given})
-    return Setup(settings, parse_stages(methods or named or ["cohort"], of_methods), seed, again)
-
-
-def _from(environment: Mapping[str, str] | None) -> dict[str, str]:
-    found = os.environ if environment is None else environment
-    return {
-        name.removeprefix(PREFIX).lower(): text for name, text in found.items() if name.startswith(PREFIX)
+    variables = os.environ if environment is None else environment
+    named_there = {
+        name.removeprefix(PREFIX).lower(): text for name, text in variables.items() if name.startswith(PREFIX)
     }
+    settings = ServiceSettings.parse({**_texts(file), **named_there, **given})
+    return Setup(settings, parse_stages(methods or named or ["cohort"], of_methods), seed, again)
 
 
 def _check_passwords(flags: Mapping[str, str]) -> None:

@@ -25,8 +25,8 @@ from querycloak.log import Batch
 from querycloak.protector import Labels, Protector
 from querycloak.settings import as_text
 from querycloak.spark import dataframe, stage_worker, time_slices, windows
-from querycloak.spark.plan import Plan
 from querycloak.spark.stage_worker import NOW, ORDER, TRUTH, TableWorker
+from querycloak.spark.transfer import Plan
 
 #: Workers for each core: more even out keys of unequal weight, fewer start faster.
 _PARTS_A_CORE: Final = 4

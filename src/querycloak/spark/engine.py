@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -17,15 +17,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from querycloak.engines.codec import Released
 from querycloak.engines.local import Outcome, Task
+from querycloak.engines.pipeline import ordered_counts
 from querycloak.engines.source import LogSource
 from querycloak.engines.source_state import Stored
-from querycloak.log import COUNTS
 from querycloak.protector import Protector, State
 from querycloak.spark import batch, dataframe, session
-from querycloak.spark.plan import Plan
 from querycloak.spark.session import translate_errors
 from querycloak.spark.stage_worker import ORDER, TRUTH
 from querycloak.spark.transfer import with_times
+
+_TRUTH_OF_TABLES: Final = {"original_row": pl.Int64, "original_user": pl.String, "released_after": pl.Int64}
 
 
 class SparkEngine:
@@ -55,12 +56,12 @@ class SparkEngine:
             plan, found = self._run.plan, [bytes(row["_report"]) for row in reports]
             self._reports = combine(plan.whole().stages, plan.stored or [None] * len(plan.stages), found)
             records = done.filter("_report IS NULL").drop("_report")
-            if self._task.pipeline.table:
-                yield _nothing(self._run.plan)
-            else:
+            if not self._task.pipeline.table:
                 records.orderBy(*ORDER).write.parquet(str(folder / "ordered"))
-        if not self._task.pipeline.table:
-            yield from _in_order(folder / "ordered", self._run)
+        if self._task.pipeline.table:  # instead of records, an empty part
+            yield Released(pl.DataFrame(), pl.DataFrame(schema=_TRUTH_OF_TABLES))
+        for path in sorted((folder / "ordered").glob("part-*.parquet")):  # numbered in the order of rows
+            yield _released(pl.read_parquet(path), self._run)
 
     def _started(self, spark: SparkSession, folder: Path) -> batch.Run:
         files = sorted(str(path) for path in folder.glob("run-*.parquet"))
@@ -73,39 +74,25 @@ class SparkEngine:
 
     def outcome(self) -> Outcome:
         """Return what is known once `run` is exhausted, over all workers."""
-        methods, stages = self._run.plan.opened().stages, self._task.stages
-        explained = zip(stages, self._reports.explanation, strict=True)
+        methods, reports = self._run.plan.opened().stages, self._reports
+        names = [stage.method for stage in self._task.stages]
         return Outcome(
             self._counts() if self._task.pipeline.table else None,
-            {s.method: dict(d) for s, d in zip(stages, self._reports.dropped, strict=True)},
-            {stage.method: found for stage, found in explained if found},
-            [m.facts(tally) for m, tally in zip(methods, self._reports.tally, strict=True)],
-            self._reports.stored,
+            {name: dict(found) for name, found in zip(names, reports.dropped, strict=True)},
+            {name: found for name, found in zip(names, reports.explanation, strict=True) if found},
+            [m.facts(tally) for m, tally in zip(methods, reports.tally, strict=True)],
+            reports.stored,
         )
 
     def _counts(self) -> pl.DataFrame:
         found = pl.scan_parquet(self._folder / "protected" / "*.parquet").filter(pl.col("_report").is_null())
-        table = found.collect()
-        names = [name for name in COUNTS if name in table.columns]
-        return table.select(names).sort([n for n in ("query", "category", "user") if n in names])
-
-
-def _in_order(folder: Path, run: batch.Run) -> Iterator[Released]:
-    """Yield ordered rows file by file: Spark numbers files in the order of rows."""
-    for path in sorted(folder.glob("part-*.parquet")):
-        yield _released(pl.read_parquet(path), run)
+        return ordered_counts(found.collect())
 
 
 def _released(found: pl.DataFrame, run: batch.Run) -> Released:
     truth = found.select(name for name in found.columns if name.startswith(TRUTH))
     named = truth.rename(lambda name: name.removeprefix(TRUTH))
     return Released(with_times(found).select(run.plan.columns).rename(run.given), named)
-
-
-def _nothing(plan: Plan) -> Released:
-    """Return an empty part, which a table has instead of records."""
-    truth = {"original_row": pl.Int64, "original_user": pl.String, "released_after": pl.Int64}
-    return Released(pl.DataFrame(), pl.DataFrame(schema=truth))
 
 
 @dataclass

@@ -21,8 +21,7 @@ from querycloak.engines.pipeline import Pipeline
 from querycloak.engines.source_state import load_state, save_state
 from querycloak.log import MISSING, Batch, IntArray
 from querycloak.protector import Protector
-from querycloak.spark.plan import Plan, lane_of
-from querycloak.spark.transfer import NEVER, batches, coded, frames, release_order, with_times
+from querycloak.spark.transfer import NEVER, Plan, batches, coded, frames, lane_of, release_order, with_times
 
 #: The order of rows in which a later method, or a reader of the release, gets them. `_closing`: released only
 #: at the end of the log; `_tie` orders rows of one moment.
@@ -139,18 +138,13 @@ class TableWorker(StageWorker):
             batch = batch.replace(**{name: np.full(len(batch), MISSING) for name in sorted(self.hidden)})
             row = rows["row"]
             rows = rows.drop("row").with_columns(self._current_values(batch, which))
-        return rows.with_columns(row, *self._release_order(batch[which], closing))
-
-    def _release_order(self, batch: Batch, closing: bool) -> Iterator[pl.Series]:
-        """Yield what orders rows, and the lane of each in the next method."""
-        yield pl.Series("_closing", [closing]).new_from_index(0, len(batch))
-        yield pl.Series("_seq", batch.seq)
-        yield pl.Series("_time", batch.time)
-        yield pl.Series("_tie", self.pipeline.ties(batch.row))
-        yield pl.Series("_head", batch.row)
-        yield pl.Series("_blank", batch.blank)
-        if not self.plan.is_last(self.place):
-            yield pl.Series("_lane", self.lanes(batch))
+        batch = batch[which]
+        order = {"_seq": batch.seq, "_time": batch.time, "_head": batch.row, "_blank": batch.blank}
+        order["_tie"] = self.pipeline.ties(batch.row)
+        if not last:
+            order["_lane"] = self.lanes(batch)
+        added = (pl.Series(name, numbers) for name, numbers in order.items())
+        return rows.with_columns(row, *added, _closing=pl.lit(closing))
 
     def _current_values(self, batch: Batch, which: IntArray | slice) -> Iterator[pl.Series]:
         for name in self.plan.rewritten(self.place):

@@ -15,9 +15,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from querycloak.keys import derive
 from querycloak.spark.checkpoint import other_plan
-from querycloak.spark.plan import Plan
 from querycloak.spark.stage_worker import StreamWorker
-from querycloak.spark.transfer import lanes_apart, pack, shuffle_lanes, unpack
+from querycloak.spark.transfer import Plan, lanes_apart, pack, shuffle_lanes, unpack
 
 #: What is kept of a lane, beside its journal: whose it is, how far it came, and what became of its rows.
 HEAD: Final = (

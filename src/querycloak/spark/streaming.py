@@ -32,10 +32,9 @@ from querycloak.spark.checkpoint import (
     make_private,
     marks_of,
 )
-from querycloak.spark.plan import Plan
 from querycloak.spark.session import translate_errors
 from querycloak.spark.state_store import Lanes, check_mark, mark_of, rebuilt, route
-from querycloak.spark.transfer import PACKED, plan_traits, put_in_lanes, spell_out
+from querycloak.spark.transfer import PACKED, Plan, in_arrow, plan_traits, put_in_lanes, spell_out
 
 _STORE: Final = "spark.sql.streaming.stateStore.providerClass"
 _SHUFFLES: Final = "spark.sql.shuffle.partitions"
@@ -100,7 +99,16 @@ def plan_of(
     check_columns(stages, list(columns))
     if lanes < 1:
         raise UsageError(f"`lanes` must be at least 1; got {lanes}")
-    key = _key(seed, secret_file, source)
+    if seed is None and secret_file is None:
+        raise UsageError(
+            "a stream needs the same secret after a restart, and none was named",
+            hint="give `secret_file`: it is made if it is not there",
+        )
+    secret = keys.Secret.choose(seed, Path(secret_file) if secret_file is not None else None)
+    # the same for a secret and a source; that of a seed is the local engine's
+    key = keys.release_key(
+        secret, source, keys.release_id(secret, source, 0) if seed is not None else "stream"
+    )
     plan = Plan(tuple(stages), key, dataframe.of_log(columns), rows=0, parts=lanes)
     check_live(plan.stages)
     if noisy := [stage.method for stage in plan.stages if stage.traits.system_noise]:
@@ -111,18 +119,6 @@ def plan_of(
     check_distributable(plan.stages, plan.key)
     plan.whole().check_ready()
     return plan
-
-
-def _key(seed: int | None, secret_file: str | Path | None, source: str) -> bytes:
-    """Return the key of the stream: the same for a secret and a source. A seed's is the local engine's."""
-    if seed is None and secret_file is None:
-        raise UsageError(
-            "a stream needs the same secret after a restart, and none was named",
-            hint="give `secret_file`: it is made if it is not there",
-        )
-    secret = keys.Secret.choose(seed, Path(secret_file) if secret_file is not None else None)
-    name = keys.release_id(secret, source, 0) if seed is not None else "stream"
-    return keys.release_key(secret, source, name)
 
 
 def log_of(records: DataFrame, mapping: Mapping[str, str], keep: Sequence[str]) -> DataFrame:
@@ -258,18 +254,13 @@ def finish_stream(
         "key.lane", "user_map_key.*", "user_map_value.*"
     )
 
-    def closed(lane: Any) -> Any:  # Spark takes no other kind of callable here
-        return _closed(plan, last, lane)
+    def closed(lane: Any) -> Any:
+        """Close one lane; return its packed records, shuffled for the sink."""
+        parts = route(plan, last, rebuilt(plan, last, lane.to_pylist()).close())
+        return pa.Table.from_batches([in_arrow(parts)])
 
-    left = entries.groupBy("lane").applyInArrow(closed, "lane int, payload binary")
+    left = entries.groupBy("lane").applyInArrow(closed, PACKED)
     return unpacked(left.repartition("lane"), log.schema, plan, ids)
-
-
-def _closed(plan: Plan, place: int, entries: Any) -> Any:
-    """Close one lane; return its packed records, shuffled for the sink."""
-    parts = route(plan, place, rebuilt(plan, place, entries.to_pylist()).close())
-    rows = [{"lane": number, "payload": payload} for number, payload in parts]
-    return pa.Table.from_pylist(rows, pa.schema({"lane": pa.int32(), "payload": pa.binary()}))
 
 
 def _heads(spark: SparkSession, checkpoint: str) -> list[tuple[int, Row]]:

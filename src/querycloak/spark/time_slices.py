@@ -22,8 +22,7 @@ from querycloak.dictionary import Dictionaries
 from querycloak.engines.time_order import in_order, shuffled
 from querycloak.kernels.order import searches
 from querycloak.log import IntArray
-from querycloak.spark.plan import Plan, lane_of
-from querycloak.spark.transfer import batches, coded, frames, with_times
+from querycloak.spark.transfer import Plan, batches, coded, frames, lane_of, with_times
 
 #: Rows of a slice, about; a worker has one slice in memory at a time.
 SLICE: Final = 1 << 18

@@ -1,8 +1,9 @@
-"""Transfer of rows: Arrow to polars and back, and rows packed by lane (few large values, not many rows)."""
+"""What workers get: the plan of a run, and rows: Arrow to polars and back, packed by lane."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
@@ -15,12 +16,13 @@ from pyspark.sql.types import StructType
 from querycloak.dictionary import Dictionaries
 from querycloak.engines import state_codec
 from querycloak.engines.codec import encode_column
+from querycloak.engines.pipeline import Pipeline, Stage
+from querycloak.engines.source_state import Stored, load_state
 from querycloak.engines.time_order import in_order, shuffled
 from querycloak.errors import DataError
 from querycloak.kernels import siphash
 from querycloak.keys import derive
 from querycloak.log import CANONICAL, COLUMN_BIT, Batch, IntArray
-from querycloak.spark.plan import Plan, lane_of
 
 #: Rows that are worked on together; a worker's memory is this and what its method holds.
 PIECE: Final = 1 << 18
@@ -34,6 +36,51 @@ PAYLOAD: Final = 1 << 26
 #: No row has a time so late: those without one come last.
 NEVER: Final = int(np.iinfo(np.int64).max)
 _MIX, _ID_LOW, _ID_HIGH = range(1, 4)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all workers need: the methods, the key of the release, and the log's columns and size."""
+
+    stages: tuple[Stage, ...]
+    key: bytes = field(repr=False)
+    columns: tuple[str, ...]
+    rows: int
+    parts: int
+    stored: tuple[Stored, ...] = field(default=(), repr=False)
+
+    def whole(self, texts: Dictionaries | None = None) -> Pipeline:
+        """Build all methods, as one machine would."""
+        return Pipeline(list(self.stages), self.key, texts or Dictionaries())
+
+    def opened(self) -> Pipeline:
+        """Build all methods with the stored state of earlier releases."""
+        whole = self.whole()
+        for method, stored in zip(whole, self.stored, strict=bool(self.stored)):
+            load_state(method, stored)
+        return whole
+
+    def is_last(self, place: int) -> bool:
+        """Whether no method comes after this one."""
+        return place == len(self.stages) - 1
+
+    def rewritten(self, place: int) -> list[str]:
+        """Return the log's columns that methods up to this one changed."""
+        traits = [stage.traits for stage in self.stages[: place + 1]]
+        changed = frozenset[str]().union(*(one.rewrites | one.empties for one in traits))
+        return [name for name in self.columns if name in changed]
+
+    def table_columns(self) -> list[str]:
+        """Return the columns of the table that the last method writes."""
+        whole = self.whole()
+        whole.close()
+        return whole.counts().columns
+
+
+def lane_of(key: IntArray | None, parts: int) -> IntArray:
+    """Return the lane (the number of a worker) of each key."""
+    assert key is not None
+    return np.asarray(key % parts, np.int32)
 
 
 def frames(batches: Iterable[Any], rows: int = PIECE) -> Iterator[pl.DataFrame]:
@@ -113,7 +160,7 @@ def put_in_lanes(plan: Plan, source: Iterable[Any]) -> Iterator[Any]:
         if not per_row:
             row, order = rows["_row"].to_numpy(), np.argsort(rows["_row"].to_numpy())
             lane = lane[order[np.searchsorted(row, rows["_head"].to_numpy(), sorter=order)]]
-        yield from packed(rows, lane)
+        yield from (in_arrow([part]) for part in lanes_apart(rows, lane))
 
 
 def carried(frame: pl.DataFrame, key: bytes, per_row: bool) -> pl.DataFrame:
@@ -137,11 +184,11 @@ def _heads(placed: pl.DataFrame, key: bytes) -> IntArray:
     return head
 
 
-def packed(rows: pl.DataFrame, lane: IntArray) -> Iterator[Any]:
-    """Yield the rows of each lane as one value, or as several of a bounded size."""
-    for number, payload in lanes_apart(rows, lane):
-        columns = [pa.array([number], pa.int32()), pa.array([payload], pa.binary())]
-        yield pa.RecordBatch.from_arrays(columns, names=["lane", "payload"])
+def in_arrow(parts: Sequence[tuple[int, bytes]]) -> Any:
+    """Return packed rows of lanes in Spark's form (`PACKED`)."""
+    columns = {"lane": pa.int32(), "payload": pa.binary()}
+    rows = [dict(zip(columns, part, strict=True)) for part in parts]
+    return pa.RecordBatch.from_pylist(rows, pa.schema(columns))
 
 
 def lanes_apart(rows: pl.DataFrame, lane: IntArray) -> list[tuple[int, bytes]]:

@@ -21,9 +21,8 @@ from querycloak.engines.codec import Released, decode, encode_and_register
 from querycloak.engines.pipeline import Stage
 from querycloak.engines.record_store import RecordStore
 from querycloak.engines.time_order import in_order
-from querycloak.spark.plan import Plan
 from querycloak.spark.stage_worker import TRUTH, report
-from querycloak.spark.transfer import batches, frames, with_times
+from querycloak.spark.transfer import Plan, batches, frames, with_times
 
 
 class _Moment(NamedTuple):

@@ -15,6 +15,7 @@ import pytest
 
 from querycloak.errors import DataError, Refused, Unavailable
 from querycloak.service import kafka_client
+from querycloak.service.ingest.group_commit import PendingRequest
 from querycloak.service.ingest.parse import parse
 from querycloak.service.service import Service
 from querycloak.service.settings import setup
@@ -165,11 +166,11 @@ def test_calls_that_hang_in_a_frozen_broker(topics, tmp_path, kafka, monkeypatch
     sink, lines = topics.make(1), log(40)
     half = len(lines) // 2
     with in_process(topics, tmp_path, None, sink) as service:
-        service.submit_records(parse(b"\n".join(lines[:half]), lines=True)).result(60)
+        service.submit(PendingRequest("records", parse(b"\n".join(lines[:half]), lines=True))).result(60)
         wait_until(lambda: not service.state().health.text, "half is written")
         with kafka.frozen(), monkeypatch.context() as patch:
             patch.setattr(kafka_sink, "_HUNG", 1.0)  # at other times, a busy machine may take longer
-            service.submit_records(parse(b"\n".join(lines[half:]), lines=True)).result(60)
+            service.submit(PendingRequest("records", parse(b"\n".join(lines[half:]), lines=True))).result(60)
             wait_until(lambda: "does not return from a call" in service.state().health.text, "it hangs")
         wait_until(lambda: not service.state().health.text, "the rest is written", 300)
     released = service.state().status()["released"]

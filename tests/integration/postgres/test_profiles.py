@@ -52,11 +52,10 @@ def test_it_does_what_a_dictionary_would_do(postgres_of_the_session, steps, numb
         patch.setattr(postgres, "_READ_PATIENCE", 60.0)  # a busy machine connects slowly
         follow(lambda: open_store(server.url, stream), open_store(server.url, stream), steps)
     with psycopg.connect(server.url) as database:  # the same number may come again
-        for table in ("profile", "total"):
-            database.execute(
-                f"DELETE FROM querycloak_{table} USING querycloak_stream WHERE id = stream AND name = %s",
-                (stream,),
-            )
+        database.execute(
+            "DELETE FROM querycloak_profile USING querycloak_stream WHERE id = stream AND name = %s",
+            (stream,),
+        )
         database.execute("DELETE FROM querycloak_stream WHERE name = %s", (stream,))
 
 
@@ -117,7 +116,7 @@ def test_a_server_that_stays_away_is_told_and_the_same_call_works_later(server, 
     store.add(1, made_up(1))
     server.stop()
     try:
-        for call in (lambda: store.add(2, made_up(2)), lambda: store.counts_of("p1"), store.totals):
+        for call in (lambda: store.add(2, made_up(2)), lambda: store.counts_of("p1")):
             with pytest.raises(StoreUnavailable, match=r"was not available for 0\.3 seconds") as caught:
                 call()
             assert password_of(server.url) not in str(caught.value)
@@ -220,10 +219,7 @@ def test_the_password_is_in_no_message_and_in_no_process_list(server, stream):
 def test_a_role_that_may_not_create_tables_can_use_those_that_are_there(postgres_url, stream):
     import psycopg
 
-    role, tables = (
-        f"counter_{secrets.token_hex(6)}",
-        "querycloak_stream, querycloak_profile, querycloak_total",
-    )
+    role, tables = f"counter_{secrets.token_hex(6)}", "querycloak_stream, querycloak_profile"
     parts = urlsplit(postgres_url)
     url = postgres_url.replace(f"{parts.username}:{parts.password}", f"{role}:made-up")
     with psycopg.connect(postgres_url, autocommit=True) as database:

@@ -19,10 +19,10 @@ from querycloak.errors import Refused
 from querycloak.log import Batch
 from querycloak.registry import METHODS
 from querycloak.spark import state_store, transfer
-from querycloak.spark.plan import Plan
 from querycloak.spark.stage_worker import StreamWorker
 from querycloak.spark.state_store import Lanes
 from querycloak.spark.streaming import plan_of
+from querycloak.spark.transfer import Plan
 from tests.integration.spark.streams import SEED, cuts, expected, made_up, same
 
 

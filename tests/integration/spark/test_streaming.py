@@ -11,7 +11,7 @@ import pytest
 
 import querycloak as qc
 from querycloak.errors import DataError, Refused, UsageError
-from querycloak.spark.streaming import finish_stream, protect_stream, stream_counts, write_files
+from querycloak.spark.streaming import finish_stream, plan_of, protect_stream, stream_counts, write_files
 from tests.integration.spark import stream_child
 from tests.integration.spark.streams import (
     SEED,
@@ -131,9 +131,7 @@ def test_what_is_written_and_planned_tells_nothing_of_lanes_or_keys(spark, folde
     """The plan's text holds no key; the released columns are the log's own, and `id` if it is asked for."""
     released = protect_stream(source(spark, folder), "cohort", k=3, lanes=3, seed=SEED, ids=True)
     assert released.columns == ["user", "query", "time", "rank", "url", "category", "id"]
-    from querycloak.spark.streaming import _key
-
-    key = _key(SEED, None, "")
+    key = plan_of(["cohort"], released.columns[:-1], 3, SEED, None, "", {"k": 3}).key
     text = released._jdf.queryExecution().toString()
     assert key.hex() not in text
     assert repr(key)[2:-1] not in text

@@ -20,13 +20,11 @@ from querycloak.attacks.auxiliary import (
     KnownVolumes,
     LabelledTraces,
     Targets,
-    TraceColumns,
     TrainingRecords,
     TrainingSearches,
 )
 from querycloak.attacks.base import Attack
 from querycloak.attacks.case import Case
-from querycloak.attacks.controls import NoSettings
 from querycloak.compare import worker
 from querycloak.compare.plan import Job
 from querycloak.compare.spec import parse_attacks, parse_candidates
@@ -51,7 +49,7 @@ def release(log):
 class Learner(Attack):
     """Guesses the label, after a look at a training release."""
 
-    name, game, Settings = "learner", "attribution", NoSettings
+    name, game = "learner", "attribution"
     frames: ClassVar[list[pl.DataFrame]] = []
 
     def requests(self):
@@ -132,7 +130,6 @@ def test_without_the_methods_an_attack_that_learns_does_not_apply(log, release, 
 @pytest.mark.parametrize(
     ("request_", "knowledge"),
     [
-        (TraceColumns(frozenset({"handed_by"})), Knowledge.RELEASE),
         (KnownVolumes(), Knowledge.VOLUMES),
         (Frequencies(), Knowledge.FREQUENCIES),
         (KnownSearches(10), Knowledge.TEXTS),

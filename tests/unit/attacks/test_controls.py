@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from querycloak.attacks.base import AttackerView
-from querycloak.attacks.controls import Copy, Guess, NoSettings
+from querycloak.attacks.controls import Copy, Guess
 from querycloak.errors import NotApplicable
 
 
@@ -15,15 +15,15 @@ def view(users):
 
 
 def test_guess_says_the_most_frequent_label_everywhere():
-    assert Guess(NoSettings()).guess(view(["b", "a", "b", None])).guess.to_list() == ["b"] * 4
+    assert Guess(Copy.Settings()).guess(view(["b", "a", "b", None])).guess.to_list() == ["b"] * 4
 
 
 def test_guess_breaks_ties_by_name():
-    assert Guess(NoSettings()).guess(view(["b", "a", "c", "a", "b"])).guess.to_list() == ["a"] * 5
+    assert Guess(Copy.Settings()).guess(view(["b", "a", "c", "a", "b"])).guess.to_list() == ["a"] * 5
 
 
 def test_copy_repeats_what_it_was_told_and_nothing_else():
-    attack = Copy(NoSettings())
+    attack = Copy(Copy.Settings())
     with pytest.raises(NotApplicable, match="no truth"):
         attack.guess(view(["a"]))
     attack.peek(pl.Series(["b"]))
@@ -31,6 +31,6 @@ def test_copy_repeats_what_it_was_told_and_nothing_else():
 
 
 def test_telling_one_copy_tells_no_other():
-    Copy(NoSettings()).peek(pl.Series(["b"]))
+    Copy(Copy.Settings()).peek(pl.Series(["b"]))
     with pytest.raises(NotApplicable):
-        Copy(NoSettings()).guess(view(["a"]))
+        Copy(Copy.Settings()).guess(view(["a"]))

@@ -15,6 +15,7 @@ from querycloak.attacks.link_replay import LinkFrequent, LinkProfile, LinkRandom
 from querycloak.attacks.release_order import replay
 from querycloak.errors import NotApplicable, ParameterError
 from querycloak.kernels import siphash
+from querycloak.kernels.order import group
 from tests.reference import naive_attacks
 
 RULES = {"random": replay.RANDOM, "frequent": replay.FREQUENT, "profile": replay.PROFILE}
@@ -25,7 +26,7 @@ records = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6)), max_size=60)
 
 def run_kernel(rule, k, barring, categories, users):
     category, user = np.array(categories, np.int64), np.array(users, np.int64)
-    order, starts = replay.group(category, 3)
+    order, starts = group(category, 3)
     guess, linked = replay.relink(RULES[rule], k, barring, *siphash.key_words(KEY), order, starts, user, 7)
     return [None if g < 0 else g for g in guess.tolist()], linked
 
@@ -58,7 +59,7 @@ def test_any_token_is_drawn_alike():
     # which record goes first, its guess is uniform over the tokens of the others. Chi-square over 4,000 keys:
     # 12 cells less 4 rows are 8 degrees; 35 is exceeded with probability 3e-5, the false-alarm rate.
     users = np.array([0, 1, 1, 2, 2, 2, 3], np.int64)
-    order, starts = replay.group(np.zeros(7, np.int64), 1)
+    order, starts = group(np.zeros(7, np.int64), 1)
     seen = Counter()
     for n in range(4000):
         key = siphash.key_words(n.to_bytes(16, "little"))

@@ -12,7 +12,7 @@ from querycloak import settings as declared
 from querycloak.attacks import run
 from querycloak.attacks.auxiliary import Histories, KnownSearches, KnownVolumes, Targets
 from querycloak.attacks.base import Attack, Attribution, Identification, PairGuesses
-from querycloak.attacks.controls import Copy, NoSettings
+from querycloak.attacks.controls import Copy
 from querycloak.errors import DataError, MissingExtra, NotApplicable, UnknownName, UsageError
 from querycloak.registry import ATTACKS
 from querycloak.settings import setting
@@ -56,7 +56,7 @@ def register(monkeypatch):
 class Probe(Attack):
     """Notes what it saw."""
 
-    name, game, Settings = "probe", "attribution", NoSettings
+    name, game = "probe", "attribution"
     seen: ClassVar[list] = []
 
     def guess(self, view):
@@ -127,7 +127,7 @@ def test_an_attack_sees_the_release_and_never_the_truth(log, register):
     }  # from the certificate
     assert view.release.columns == ["released_row", "user", "query", "time", "category"]
     assert view.auxiliary == {}
-    assert not vars(Probe(NoSettings())).keys() - {"settings"}
+    assert not vars(Probe(Probe.Settings())).keys() - {"settings"}
 
 
 def test_what_an_attack_does_to_its_view_changes_nothing(log, register):
@@ -153,7 +153,7 @@ def test_nobody_gets_in_by_the_door_of_copy(log, register):
     assert one(run.attack(*case(log), ["burglar"])).not_applicable == "there is no truth to copy"
 
 
-def knowing(register, what, answer, settings=NoSettings, kind="attribution"):
+def knowing(register, what, answer, settings=declared.Settings, kind="attribution"):
     @register
     class Knows(Attack):
         name, game, Settings = f"knows-{what.name}", kind, settings
@@ -270,7 +270,7 @@ def test_traces_under_attack_cannot_be_identified_by_their_own_labels(log, regis
 def test_a_linkage_is_scored_as_pairs(log, register):
     @register
     class Pairs(Attack):
-        name, game, Settings = "pairs", "linkage", NoSettings
+        name, game = "pairs", "linkage"
 
         def guess(self, view):
             rows = view.release["released_row"].to_numpy()

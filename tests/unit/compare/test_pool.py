@@ -225,7 +225,9 @@ def test_what_another_installation_may_do_is_tried_again(plan, tmp_path, monkeyp
 def test_what_was_too_slow_is_tried_again_with_more_time_only(plan, tmp_path, monkeypatch):
     work = Jobs(tmp_path, monkeypatch, lambda *about: {"fine": True})
     for job in plan.jobs()[:2]:
-        work.pool._write(work.pool.key(job), {"failed": "slow", "kind": "too-slow", "seconds": 2})
+        work.pool._file(work.pool.key(job)).write_text(
+            json.dumps({"failed": "slow", "kind": "too-slow", "seconds": 2})
+        )
     assert {one.get("kind") for one in work.run(plan)} == {"too-slow"}
     monkeypatch.setattr(work.pool, "_seconds", 3)
     assert work.run(plan) == [{"fine": True}] * 2
@@ -237,7 +239,7 @@ def test_a_stale_failure_does_not_pass_for_a_run_that_died(plan, tmp_path, monke
 
     work = Jobs(tmp_path, monkeypatch, target)
     for job in plan.jobs()[:2]:
-        work.pool._write(work.pool.key(job), {"failed": "no memory", "kind": "memory"})
+        work.pool._file(work.pool.key(job)).write_text(json.dumps({"failed": "no memory", "kind": "memory"}))
     assert {one["kind"] for one in work.run(plan)} == {"died"}
 
 

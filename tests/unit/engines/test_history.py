@@ -49,7 +49,7 @@ def test_a_takeout_gives_its_searches_and_counts_the_rest(put):
     ]
     found = read_history(put(json.dumps(items), "MyActivity.json"))
     expected = ["red shoes", "blue shoes", "wetter bern", "slow song", "half  letter"]
-    assert (found.format, queries(found)) == ("takeout", expected)
+    assert (found.layout.format, queries(found)) == ("takeout", expected)
     assert found.frame["time"].null_count() == 3
     assert dict(found.skipped.counts) == {"not a search": 5, "NUL byte": 1}
 
@@ -67,7 +67,7 @@ def test_a_list_has_queries_with_or_without_times(put):
     )
     found = read_history(put("\r\n".join(lines)))
     expected = ["red shoes", "blue shoes", "green shoes", "just words", "911", "odd", "flight 2024-03-01"]
-    assert (found.format, queries(found)) == ("list", expected)
+    assert (found.layout.format, queries(found)) == ("list", expected)
     times = [time and f"{time:%H:%M}" for time in found.frame["time"]]
     assert times == ["09:30", "09:31", "08:32", None, None, None, None]
     assert dict(found.skipped.counts) == {"no query": 1}
@@ -81,11 +81,11 @@ def test_bad_lines_are_counted(put):
 
 def test_a_log_needs_no_user_column(put):
     found = read_history(put("query,time\nred shoes,2024-03-01 09:30:00\n", "own.csv"))
-    assert (found.format, queries(found)) == ("csv", ["red shoes"])
+    assert (found.layout.format, queries(found)) == ("csv", ["red shoes"])
     mapped = read_history(put("q,t\nred shoes,2024-03-01 09:30:00\n", "own.csv"), mapping={"query": "q"})
     assert queries(mapped) == ["red shoes"]
     lines = read_history(put('{"query": "red shoes"}\n', "own.jsonl"))
-    assert (lines.format, queries(lines)) == ("jsonl", ["red shoes"])
+    assert (lines.layout.format, queries(lines)) == ("jsonl", ["red shoes"])
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "|", "\t"])
@@ -93,7 +93,7 @@ def test_a_table_with_any_delimiter_is_no_list(put, delimiter):
     lines = ["user,query,time", "u1,asthma inhaler,2024-03-01 09:30:00", 'u1,"red, blue",2024-03-01 09:31:00']
     found = read_history(put("\n".join(line.replace(",", delimiter) for line in lines[:2]), "own.txt"))
     assert queries(found) == ["asthma inhaler"]
-    assert found.format in ("csv", "tsv")
+    assert found.layout.format in ("csv", "tsv")
 
 
 def test_several_clicks_are_one_search_and_untimed_repeats_are_several(put):

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak.engines import own_history as own
-from querycloak.engines.own_history import History
 from querycloak.errors import DataError, MissingExtra
-from querycloak.log import Skipped
+from querycloak.log import Log
 from querycloak.report import render
 from querycloak.report.own_history import page
 from querycloak.text.taxonomy import load
@@ -47,7 +46,7 @@ def history(asked=ASKED, times=True):
         {"query": asked, "time": stamps if times else [None] * len(asked)},
         schema={"query": pl.String, "time": pl.Datetime("us", "UTC")},
     )
-    return History(frame, Skipped(), "list")
+    return Log(frame)
 
 
 def test_counts_are_right(crowd):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import reduce
+from operator import getitem
 
 import polars as pl
 import pytest
@@ -35,7 +37,8 @@ def test_every_measure_declares_what_its_headline_is(name, pair):
     except NotApplicable:
         return
     if name != "top_preserved":  # shares of several kinds, none of which stands for the others
-        assert measure.headline_of(found) >= 0
+        figure = reduce(getitem, measure.headline.split("."), found) if measure.headline else found
+        assert figure >= 0
     if measure.unit is Unit.SHARE and not isinstance(found, dict):
         assert found <= 1
 

@@ -12,10 +12,11 @@ from html.parser import HTMLParser
 import pytest
 
 from querycloak.compare.result import Comparison
+from querycloak.formatting import percent
 from querycloak.measures.base import ALL_USES, USES
 from querycloak.report.comparison.chart import chart_data, look, svg
 from querycloak.report.comparison.files import COLUMNS, csv_text, markdown, page, write_all
-from querycloak.report.numbers import percent, with_interval, with_spread
+from querycloak.report.numbers import with_interval, with_spread
 from tests.unit.report.comparisons import HOSTILE, comparison, made, usual
 
 

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from querycloak.compare.decide import eligible, judge_bound, worst_audit
 from querycloak.compare.result import ATTACKERS
+from querycloak.formatting import percent
 from querycloak.measures.base import ALL_USES, KEEP, USES
 from querycloak.report.comparison import answers, view
 from querycloak.report.comparison.answers import choose, verdict_text
-from querycloak.report.numbers import percent
 from tests.unit.report.comparisons import HOSTILE, comparison, made, usual
 
 
@@ -158,8 +158,8 @@ def test_the_verdict_of_a_game_is_holds_broken_not_stated_or_not_applicable():
     assert judge_bound(found["cohort k=5"], "attribution").verdict == "holds"
     assert judge_bound(found["cohort k=5"], "linkage").verdict == "no bound stated"
     missing = judge_bound(found[HOSTILE], "linkage")
-    assert (missing.verdict, missing.finding) == ("open by design", None)
-    assert "belong together" in verdict_text(missing)
+    assert (missing.verdict, missing.attack) == ("open by design", None)
+    assert "belong together" in verdict_text(found[HOSTILE], missing)
     assert judge_bound(found["swap k=5"], "no such game").why == "no attack of this game was run"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from querycloak.service.ingest.group_commit import PendingRequest
 from querycloak.service.ingest.parse import parse
 from querycloak.service.service import Service
 from querycloak.service.settings import setup
@@ -47,5 +48,7 @@ def running(
 def send(service: Service, lines: list[bytes], at_once: int = 400) -> None:
     """Send lines in pieces, and wait until all of them were applied."""
     for start in range(0, len(lines), at_once):
-        service.submit_records(parse(b"".join(lines[start : start + at_once]), lines=True)).result(30)
+        service.submit(
+            PendingRequest("records", parse(b"".join(lines[start : start + at_once]), lines=True))
+        ).result(30)
     service.worker.run_on_worker(lambda: None).result(60)

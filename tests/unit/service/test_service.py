@@ -22,6 +22,7 @@ from querycloak.errors import (
     UsageError,
 )
 from querycloak.service import service as service_module
+from querycloak.service.ingest.group_commit import PendingRequest
 from querycloak.service.ingest.parse import parse, to_columns
 from querycloak.service.service import Service
 from querycloak.service.settings import setup
@@ -57,7 +58,7 @@ def settle(one):
 def send(one, lines, key=""):
     body = b"".join(lines)
     known = one.idempotency_digest(key, body) if key else b""
-    return one.submit_records(parse(body, lines=True), known).result()
+    return one.submit(PendingRequest("records", parse(body, lines=True), key=known)).result()
 
 
 def test_what_was_acknowledged_is_there_after_a_crash(tmp_path):
@@ -106,7 +107,8 @@ def test_two_equal_requests_in_one_group_are_one(tmp_path):
     one = service(tmp_path)
     body = b"".join(LINES[:10])
     waiting = [
-        one.submit_records(parse(body, lines=True), one.idempotency_digest("k", body)) for _ in range(5)
+        one.submit(PendingRequest("records", parse(body, lines=True), key=one.idempotency_digest("k", body)))
+        for _ in range(5)
     ]
     answers = [future.result() for future in waiting]
     assert sum(not answer.get("repeated") for answer in answers) == 1
@@ -281,7 +283,7 @@ def test_a_reader_who_is_too_slow_is_told_so(tmp_path):
 def test_a_sender_who_hangs_up_harms_no_other(tmp_path):
     one = service(tmp_path)
     hold = one._committer.call(lambda: time.sleep(0.3))
-    gone, stays = (one.submit_records(parse(line, lines=True)) for line in LINES[:2])
+    gone, stays = (one.submit(PendingRequest("records", parse(line, lines=True))) for line in LINES[:2])
     assert gone.cancel()
     assert stays.result()["accepted"] == 1
     hold.result()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from querycloak import settings as declared
-from querycloak.attacks.auxiliary import KnownRecords, LabelledTraces, Request, Targets, TraceColumns
+from querycloak.attacks.auxiliary import KnownRecords, LabelledTraces, Request, Targets
 from querycloak.attacks.base import Attack, AttackerView, ClusteredTrace, TraceClusters
 from querycloak.attacks.case import LANDING
-from querycloak.attacks.link_learned import features, pair_scores, relations, training
+from querycloak.attacks.link_learned import features, pair_scores, training
+from querycloak.attacks.link_learned.relations_kernel import NAMES
 from querycloak.attacks.link_learned.released import LinkReleased
 from querycloak.attacks.link_learned.words import TermFrequencies
 from querycloak.attacks.searches import Searches, in_time
@@ -39,6 +39,7 @@ class LinkLearned(Attack):
 
     name = "link-learned"
     game = "linkage"
+    trace_columns = frozenset({LANDING})
     certified = False
     fast = False
 
@@ -89,7 +90,6 @@ class LinkLearned(Attack):
             Targets(*drawn),
             LabelledTraces(*drawn),
             KnownRecords(*drawn, self.settings.history),
-            TraceColumns(frozenset({LANDING})),
         )
 
     def against(self, *, fakes: bool) -> Attack:
@@ -129,8 +129,8 @@ class LinkLearned(Attack):
         lessons = training.lessons(user, first["fake"].to_numpy(), chosen.lessons)
         if not lessons:
             raise NotApplicable("nobody beside the targets has real and fake searches to learn from")
-        relate, fakes = partial(relations.relate, read), chosen.pairs == "all"
-        return training.learn(relate, lessons, chosen.functions, chosen.seed, fakes), len(lessons)
+        fakes = chosen.pairs == "all"
+        return training.learn(read.relate, lessons, chosen.functions, chosen.seed, fakes), len(lessons)
 
     def _separate(
         self,
@@ -141,8 +141,9 @@ class LinkLearned(Attack):
     ) -> ClusteredTrace:
         """Score all pairs of one person's searches, and cut."""
         chosen: Any = self.settings
-        read = features.read(first_searches(rows, chosen.events), background)
-        size, relate = len(read), partial(relations.relate, read)
+        first = rows.filter(pl.Series(Searches.of(rows).of_row < chosen.events))
+        read = features.read(first, background)
+        size, relate = len(read), read.relate
         row = read.searches.frame["released_row"].cast(pl.Int64).to_numpy()[read.searches.first_row]
         if chosen.aggregate == "majority":
             scores = pair_scores.majority(relate, size, functions, chosen.clusters, chosen.seed)
@@ -170,7 +171,7 @@ class LinkLearned(Attack):
             "searches_of_a_target": float(np.median(sizes)),
             "cut_short": sum(size == self.settings.events for size in sizes),
             "landing_pages_from": landing_from(rows),
-            "importances": training.importances(functions, relations.NAMES),
+            "importances": training.importances(functions, NAMES),
         }
 
 
@@ -184,11 +185,6 @@ def beginnings(rows: pl.DataFrame, real: int, people: int, seed: int) -> pl.Data
     counted = theirs.with_columns(_begins=pl.Series(begins) & ~theirs["fake"])
     passed = counted.select(pl.col("_begins").cast(pl.Int64).cum_sum().over("user")).to_series()
     return theirs.filter((passed <= real) & ~((passed == real) & theirs["fake"]))
-
-
-def first_searches(rows: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Keep so many searches of one person, the first ones."""
-    return rows.filter(pl.Series(Searches.of(rows).of_row < most))
 
 
 def own_cluster(cluster: IntArray, told: Any) -> int | None:

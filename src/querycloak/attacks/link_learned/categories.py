@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from querycloak.attacks.link_learned.bags import Named, gather, of_lists
 from querycloak.attacks.link_learned.relations_kernel import Bags, Tree
+from querycloak.attacks.link_learned.words import Named, gather, of_lists
 from querycloak.attacks.searches import Searches
+from querycloak.dictionary import ancestors
 from querycloak.log import IntArray
 from querycloak.text.reader import TextReader
 from querycloak.text.taxonomy import load
@@ -44,7 +44,7 @@ class Categories:
     @classmethod
     def _of_lists(cls, lists: list[list[str]]) -> Categories:
         paths = of_lists(lists)
-        tree = _tree(paths.names)
+        tree = Tree(*ancestors(paths.names))
         return cls(paths, _at_level(paths.bags, tree, 2), _at_level(paths.bags, tree, 3), tree)
 
 
@@ -71,18 +71,6 @@ def _spelt_out(search: IntArray, node: IntArray) -> pl.DataFrame:
     return pl.DataFrame(
         {"search": search[known], "category": names}, schema={"search": pl.Int64, "category": pl.String}
     )
-
-
-def _tree(paths: Sequence[str]) -> Tree:
-    """Number the beginnings of all paths, so that equal numbers mean a common ancestor."""
-    parts = [path.split("/") for path in paths]
-    depth = np.array([len(names) for names in parts], np.int64)
-    above = np.full((len(parts), max(int(depth.max(initial=0)), 1)), -1, np.int64)
-    number: dict[tuple[str, ...], int] = {}
-    for row, names in zip(above, parts, strict=True):
-        for level in range(len(names)):
-            row[level] = number.setdefault(tuple(names[: level + 1]), len(number))
-    return Tree(above, depth)
 
 
 def _at_level(categories: Bags, tree: Tree, level: int) -> Bags:

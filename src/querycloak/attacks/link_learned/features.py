@@ -1,7 +1,7 @@
 """Searches as the learned linkage sees them: the 16 features of paper 004, Table 2, as arrays.
 
 What is not known stays unknown: a search without a time has no day and no hour, one without a page has no
-terms of a page, and so on. `Events.table` gives the features under the paper's names.
+terms of a page, and so on.
 """
 
 from __future__ import annotations
@@ -11,59 +11,45 @@ from functools import cache
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from querycloak.attacks.link_learned import relations_kernel as kernel
-from querycloak.attacks.link_learned.bags import Named, of_lists, of_words, weigh
 from querycloak.attacks.link_learned.categories import Categories, pages
 from querycloak.attacks.link_learned.words import (
-    FloatArray,
+    Named,
     TermFrequencies,
     Words,
     misspelt,
+    of_lists,
+    of_words,
     rarity,
     split,
     split_addresses,
+    weigh,
 )
 from querycloak.attacks.searches import Searches
-from querycloak.log import IntArray
+from querycloak.kernels.threads import cores, each
+from querycloak.log import FloatArray, IntArray
 from querycloak.text.entities import places as listed_places
 from querycloak.text.lexicon import PhraseSet
 from querycloak.text.normalise import Tokens
 from querycloak.text.taxonomy import load
 
-#: The features of Table 2, in its order.
-FEATURES = (
-    "TimeQuery",
-    "DayWeek",
-    "TimeDay",
-    "NumClicks",
-    "TFQuery",
-    "TFLandingPage",
-    "NumQueryTerms",
-    "NumQueryChar",
-    "TFQueryAdult",
-    "TFLandingPageAdult",
-    "NumSpellingErrors",
-    "TopicODP",
-    "CitiesQuery",
-    "CountriesQuery",
-    "TFURL",
-    "QueryTermPopularity",
-)
 #: Characters of a query that the edit distance reads; what people type is far shorter.
 MOST_LETTERS = 400
+#: Pairs that one thread relates at a time.
+_PIECE = 1 << 17
 #: The first day of the weekend, from Monday = 1.
 _SATURDAY = 6
 _HOURS_OF_A_WINDOW = 2
 
 LandingFrom = Literal["landing", "url", "nothing"]
-CategoryFrom = Literal["category", "classifier"]
 
 
 @dataclass(frozen=True)
 class Events:
-    """The searches of a log, their features, and where two of them came from."""
+    """The searches of a log, their features, and where the words of landing pages came from."""
 
     searches: Searches
     numbers: FloatArray
@@ -79,15 +65,9 @@ class Events:
     letters: IntArray
     letters_start: IntArray
     landing_from: LandingFrom
-    category_from: CategoryFrom
 
     def __len__(self) -> int:
         return len(self.searches)
-
-    @property
-    def event_of_row(self) -> IntArray:
-        """The event that each row of the log belongs to."""
-        return self.searches.of_row
 
     @property
     def arrays(self) -> kernel.Features:
@@ -110,45 +90,24 @@ class Events:
             self.categories.tree,
         )
 
-    def table(self) -> pl.DataFrame:
-        """Spell the features out under the paper's names; null where one is not known."""
-        asked = self.searches.query.is_not_null()
-        paged, clicked, sorted_ = (pl.Series(named.sizes > 0) for named in self._may_lack)
-        when = self.searches.column("time").cast(pl.Datetime("us"))
-        columns = {
-            "TimeQuery": when,
-            "DayWeek": when.dt.weekday(),
-            "TimeDay": when.dt.hour(),
-            "TFQuery": _where(asked, self.terms.counts()),
-            "TFLandingPage": _where(paged, self.landing.counts()),
-            "TFQueryAdult": _where(asked, self.adult.counts()),
-            "TFLandingPageAdult": _where(paged, self.landing_adult.counts()),
-            "TopicODP": _where(sorted_, self.categories.paths.sets()),
-            "CitiesQuery": _where(asked, self.cities.sets()),
-            "CountriesQuery": _where(asked, self.countries.sets()),
-            "TFURL": _where(clicked, self.urls.counts()),
-            "QueryTermPopularity": pl.Series(self.numbers[:, kernel.POPULARITY]).fill_nan(None),
-        }
-        for name, column in _WHOLE.items():
-            columns[name] = pl.Series(self.numbers[:, column]).fill_nan(None).cast(pl.Int64)
-        return pl.DataFrame({name: columns[name] for name in FEATURES})
+    def relate(
+        self, first: IntArray, second: IntArray, threads: int | None = None
+    ) -> npt.NDArray[np.float32]:
+        """Return a row of relations for each pair of events, nan where one is not known.
 
-    @property
-    def _may_lack(self) -> tuple[Named, Named, Named]:
-        return self.landing, self.urls, self.categories.paths
+        Pairs that come in runs with the same first event are the cheapest. `S_LandPagTerms2` alone depends on
+        which of two is the first.
+        """
+        out = np.empty((first.size, kernel.RELATIONS), np.float32)
+        arrays, names = self.arrays, (self.terms.names, self.landing.names, self.urls.names)
+        sizes = np.array([*map(len, names), self.letters.max(initial=-1) + 1], np.int64)
 
+        def some(at: int) -> None:
+            piece = slice(at, at + _PIECE)
+            kernel.relate(arrays, sizes, first[piece], second[piece], out[piece])
 
-def _where(known: pl.Series, values: pl.Series) -> pl.Series:
-    """Keep the values that are known."""
-    return pl.select(pl.when(known).then(values)).to_series()
-
-
-_WHOLE = {
-    "NumClicks": kernel.CLICKS,
-    "NumQueryTerms": kernel.TERMS,
-    "NumQueryChar": kernel.CHARACTERS,
-    "NumSpellingErrors": kernel.ERRORS,
-}
+        each(some, range(0, first.size, _PIECE), min(cores(threads), first.size // _PIECE + 1))
+        return out
 
 
 def read(frame: pl.DataFrame, known: TermFrequencies) -> Events:
@@ -177,7 +136,6 @@ def read(frame: pl.DataFrame, known: TermFrequencies) -> Events:
         letters=letters,
         letters_start=letters_start,
         landing_from=landing_from,
-        category_from="category" if "category" in frame.columns else "classifier",
     )
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from querycloak.log import FloatArray, IntArray
+
 Links = npt.NDArray[np.float32]
-Longs = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: Links below this count as this: parts must have a positive sum to divide by.
 LEAST = 1e-6
@@ -126,7 +126,7 @@ def _venture(links, total, labels, worth, patience, sizes, outward, within, towa
     return best > worth
 
 
-def objective(links: Links, labels: Longs) -> float:
+def objective(links: Links, labels: IntArray) -> float:
     """Return the sum of equation 1; every part from 0 on must have a member."""
     links = np.maximum(links, LEAST)
     member = np.zeros((labels.size, int(labels.max(initial=-1)) + 1))
@@ -136,7 +136,7 @@ def objective(links: Links, labels: Longs) -> float:
     return float((member.sum(0) ** 2 * outward / within).sum())
 
 
-def cluster(links: Links, parts: int, seed: int = 0, starts: int = 4) -> Longs:
+def cluster(links: Links, parts: int, seed: int = 0, starts: int = 4) -> IntArray:
     """Cut events into so many parts, none empty; parts are numbered by their first events.
 
     With no more events than parts, each is a part. The same matrix and seed give the same parts.
@@ -155,17 +155,17 @@ def cluster(links: Links, parts: int, seed: int = 0, starts: int = 4) -> Longs:
     return _numbered(best)
 
 
-def _settled(links: Links, total: Floats, labels: Longs) -> Longs:
+def _settled(links: Links, total: FloatArray, labels: IntArray) -> IntArray:
     _climb(links, total, labels, _WORTH * labels.size**2, *_room(labels.size, int(labels.max()) + 1))
     return labels
 
 
-def _room(size: int, parts: int) -> tuple[Floats, Floats, Floats, Floats]:
+def _room(size: int, parts: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Make room for the sums: sizes, links to all, links within, links of each event to each part."""
     return np.zeros(parts), np.zeros(parts), np.zeros(parts), np.zeros((parts, size))
 
 
-def _starts(links: Links, parts: int, draws: np.random.Generator, number: int) -> list[Longs]:
+def _starts(links: Links, parts: int, draws: np.random.Generator, number: int) -> list[IntArray]:
     """Return several initial cuts: half by the graph's main directions, half by its links."""
     directions = _directions(links, parts, draws)
     spectral = (directions @ directions.T + 1.0) / 2.0
@@ -173,7 +173,7 @@ def _starts(links: Links, parts: int, draws: np.random.Generator, number: int) -
     return [_around(spectral if n < half else links, parts, draws) for n in range(max(1, number))]
 
 
-def _directions(links: Links, parts: int, draws: np.random.Generator) -> Floats:
+def _directions(links: Links, parts: int, draws: np.random.Generator) -> FloatArray:
     """Return a unit vector for each event, similar for similar links, by the power method."""
     scale = 1.0 / np.sqrt(links.sum(1, dtype=np.float64))
     found = draws.standard_normal((len(links), parts))
@@ -186,7 +186,7 @@ def _directions(links: Links, parts: int, draws: np.random.Generator) -> Floats:
     return np.asarray(found / np.maximum(length, 1e-300))
 
 
-def _around(likeness: npt.NDArray[np.floating], parts: int, draws: np.random.Generator) -> Longs:
+def _around(likeness: npt.NDArray[np.floating], parts: int, draws: np.random.Generator) -> IntArray:
     """Draw a centre for each part, unlike those before it, and give every event to the likest centre."""
     size = len(likeness)
     centres = [int(draws.integers(size))]
@@ -199,15 +199,15 @@ def _around(likeness: npt.NDArray[np.floating], parts: int, draws: np.random.Gen
             far[centres] = 0.0
         centres.append(int(draws.choice(size, p=far / far.sum())))
         nearest = np.maximum(nearest, likeness[centres[-1]])
-    labels: Longs = np.argmax(likeness[centres], axis=0).astype(np.int64)
+    labels: IntArray = np.argmax(likeness[centres], axis=0).astype(np.int64)
     labels[centres] = np.arange(parts)
     return labels
 
 
-def _numbered(labels: Longs) -> Longs:
+def _numbered(labels: IntArray) -> IntArray:
     """Number parts by their first members, so that equal cuts look equal."""
     _, first, number = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(first.size, np.int64)
     rank[np.argsort(first)] = np.arange(first.size)
-    found: Longs = rank[number]
+    found: IntArray = rank[number]
     return found

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from querycloak.attacks.link_learned import graph_cut
-from querycloak.attacks.link_learned.training import IntArray, LinkageFunction, Relate
+from querycloak.attacks.link_learned.training import LinkageFunction, Relate
 from querycloak.kernels.threads import each, mirror
+from querycloak.log import Flags, IntArray
 
 Scores = npt.NDArray[np.float32]
 Aggregate = Literal["median", "mean", "majority"]
@@ -71,7 +72,7 @@ def majority(
     return np.asarray(together / len(functions), np.float32)
 
 
-def _together(labels: IntArray) -> npt.NDArray[np.bool_]:
+def _together(labels: IntArray) -> Flags:
     low, high = np.triu_indices(labels.size, 1)
     return np.asarray(labels[low] == labels[high])
 

@@ -10,18 +10,45 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from querycloak.kernels.edit_distance import by_table
-from querycloak.log import IntArray
-
-FloatArray = npt.NDArray[np.float64]
+from querycloak.log import FloatArray, IntArray
 
 #: Columns of what is one number for a search; nan where it is not known.
 TIME, WEEKEND, DAYTIME, CLICKS, TERMS, CHARACTERS, ERRORS, POPULARITY = range(8)
 NUMBERS = 8
-RELATIONS = 27
+#: The relations of Table 3, in its order. D: a difference. S: a similarity.
+NAMES: tuple[str, ...] = (
+    "D_Time",
+    "S_WeekWeekend",
+    "S_SameDaytime",
+    "D_NumberClicks",
+    "S_QueryTerms",
+    "S_LandPagTerms1",
+    "S_LandPagTerms2",
+    "S_LandPagTerms3",
+    "D_QueryTermLen",
+    "D_QueryCharacterLen",
+    "S_AdultTerms1",
+    "S_AdultTerms2",
+    "S_AdultTerms3",
+    "S_LandPagAdultTerms",
+    "D_SpellingErrors",
+    "S_SpellingError1",
+    "S_SpellingError2",
+    "S_Level2Cat",
+    "S_Level3Cat",
+    "D_TreeDistance",
+    "S_City",
+    "S_Country",
+    "S_Location1",
+    "S_Location2",
+    "S_UrlTerms",
+    "D_QueryTermWeight",
+    "D_EditDistance",
+)
+RELATIONS = len(NAMES)
 #: Strings up to this length are compared by bits: one sum of two such numbers still fits.
 MOST_BITS = 62
 

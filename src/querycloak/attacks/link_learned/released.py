@@ -1,33 +1,57 @@
-"""`link-learned` on a release: which released records are those of a person of whom some history is known?"""
+"""`link-learned` on a release: which released records are those of a person of whom some history is known?
+
+It learns from people whose records are known. An example is a pair of a known search and a released record: 1
+if both are one person's, otherwise 0. A record's score for a person is the mean of its best few pairs with
+the known searches: one common interest is enough. Scores differ in height from person to person, so they are
+compared with those of records that are surely others'. The rank among these from which a record is claimed is
+learned from the same people.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from querycloak.attacks.auxiliary import (
     CandidateRecords,
     EarlySearches,
     Request,
-    TraceColumns,
     TrainingRecords,
     TrainingSearches,
 )
 from querycloak.attacks.base import Attack, AttackerView, Claim, RecordClaims
 from querycloak.attacks.case import LANDING
-from querycloak.attacks.link_learned import features, reattaching, relations, training
+from querycloak.attacks.link_learned import features, training
 from querycloak.attacks.link_learned import relations_kernel as kernel
-from querycloak.attacks.link_learned.reattaching import Person
-from querycloak.attacks.link_learned.words import FloatArray, TermFrequencies
+from querycloak.attacks.link_learned.pair_scores import CHUNK, by_each
+from querycloak.attacks.link_learned.training import LinkageFunction, Relations
+from querycloak.attacks.link_learned.words import TermFrequencies
 from querycloak.errors import NotApplicable
-from querycloak.log import CANONICAL, IntArray
+from querycloak.log import CANONICAL, Flags, FloatArray, IntArray
 
 #: The relation that the paper does not have.
 LABEL: Final = "S_Label"
+#: Gives the relations of pairs of a person's known search and a record.
+Relate = Callable[["Person", IntArray, IntArray], Relations]
+Agree = Callable[[npt.NDArray[np.float32]], FloatArray]
+
+#: Pairs of a record with known searches that count, the best ones.
+BEST: Final = 3
+#: Records of others that a person's scores are compared with, and people whose standings are looked at.
+COMPARED: Final = 500
+TRIED: Final = 30
+
+#: How functions agree on a pair; the first axis is the functions.
+AGREE: Final[dict[str, Agree]] = {
+    "median": lambda scores: np.asarray(np.median(scores, axis=0), np.float64),
+    "mean": lambda scores: np.asarray(np.mean(scores, axis=0), np.float64),
+    "majority": lambda scores: np.asarray(np.mean(scores >= 0.5, axis=0), np.float64),
+}
 
 
 class LinkReleased(Attack):
@@ -53,7 +77,6 @@ class LinkReleased(Attack):
             TrainingSearches(*drawn),
             TrainingRecords(*drawn),
             CandidateRecords(*drawn, chosen.candidates),
-            TraceColumns(frozenset({LANDING})),
         )
 
     def guess(self, view: AttackerView) -> RecordClaims:
@@ -67,19 +90,19 @@ class LinkReleased(Attack):
         teachers = table.teachers(theirs, chosen.lessons)
         if not teachers:
             raise NotApplicable("nobody beside the targets has records to learn from")
-        agree = reattaching.AGREE[chosen.aggregate]
-        learned = reattaching.learn(table.relate, teachers, chosen.functions, chosen.seed, agree)
-        least = reattaching.least_standing(learned, table.relate, teachers, chosen.seed)
+        agree = AGREE[chosen.aggregate]
+        learned = learn(table.relate, teachers, chosen.functions, chosen.seed, agree)
+        least = least_standing(learned, table.relate, teachers, chosen.seed)
         claims = []
         for person in table.targets(view.auxiliary[EarlySearches.name]["user"], theirs):
             scores = learned.scores(table.relate, person, candidates)
-            compared = reattaching.compared_with(learned, table.relate, person, chosen.seed)
-            claims.append(Claim(person.name, scores, reattaching.standing(scores, compared) >= least))
+            compared = compared_with(learned, table.relate, person, chosen.seed)
+            claims.append(Claim(person.name, scores, standing(scores, compared) >= least))
         about = self._details(table, learned, teachers, least)
         return RecordClaims(table.released_row[candidates], tuple(claims), about)
 
     def _details(
-        self, table: Table, learned: reattaching.Learned, teachers: Sequence[Person], least: float
+        self, table: Table, learned: Learned, teachers: Sequence[Person], least: float
     ) -> dict[str, Any]:
         chosen: Any = self.settings
         return {
@@ -111,8 +134,10 @@ class Table:
         if labels and not view.release.get_column("user", default=pl.Series()).count():
             raise NotApplicable("the release has no user, and so no labels to look at")
         known = pl.concat([view.auxiliary[TrainingSearches.name], view.auxiliary[EarlySearches.name]])
-        frame = _stacked(known, _released(view, TrainingRecords.name), _released(view, CandidateRecords.name))
-        read = features.read(frame, _background(view))
+        theirs = _released(view, TrainingRecords.name)
+        frame = _stacked(known, theirs, _released(view, CandidateRecords.name))
+        others = [part.select("query") for part in (view.auxiliary[TrainingSearches.name], theirs)]
+        read = features.read(frame, TermFrequencies.of(pl.concat(others)))
         heads = frame[read.searches.first_row]
         content = heads.drop("user", "person", "label", "released_row").hash_rows(0)
         return cls(read, heads, content, LabelShares.of(view.release, known["query"]) if labels else None)
@@ -125,11 +150,11 @@ class Table:
     @property
     def names(self) -> Sequence[str]:
         """The relations, in the order of `relate`."""
-        return (*relations.NAMES, LABEL) if self.shares else relations.NAMES
+        return (*kernel.NAMES, LABEL) if self.shares else kernel.NAMES
 
-    def relate(self, person: Person, known: IntArray, records: IntArray) -> training.Relations:
+    def relate(self, person: Person, known: IntArray, records: IntArray) -> Relations:
         """Compare known searches of a person with released records."""
-        found = relations.relate(self.read, known, records)
+        found = self.read.relate(known, records)
         if person.labels is None:
             return found
         return np.column_stack([found, person.labels[records].astype(np.float32)])
@@ -142,7 +167,8 @@ class Table:
         """Return what is known of the training users who have records, beside records of others."""
         found = []
         for rows in theirs.partition_by("user", maintain_order=True):
-            records = self._in_time(self.places(rows))[:lessons]
+            places = self.places(rows)
+            records = places[np.argsort(self.read.numbers[places, kernel.TIME], kind="stable")][:lessons]
             person = self._person(rows["user"][0], records, np.flatnonzero(self.released_row >= 0))
             if person.known.size and person.records.size and person.others.size:
                 found.append(person)
@@ -162,16 +188,10 @@ class Table:
         until = np.fmax.reduce(when[known], initial=-np.inf)  # where no time is known, nothing is before
         same = self.content.is_in(self.content[records].implode()).to_numpy()
         later = others[~same[others] & ~(when[others] <= until)]
-        return Person(name, known, records, later, self._labels(known))
-
-    def _labels(self, known: IntArray) -> reattaching.FloatArray | None:
-        if self.shares is None:
-            return None
-        records = self.heads.select("query", user="label")
-        return self.shares(self.heads["query"][known], records)
-
-    def _in_time(self, places: IntArray) -> IntArray:
-        return places[np.argsort(self.read.numbers[places, kernel.TIME], kind="stable")]
+        labels = None
+        if self.shares is not None:
+            labels = self.shares(self.heads["query"][known], self.heads.select("query", user="label"))
+        return Person(name, known, records, later, labels)
 
 
 def _released(view: AttackerView, name: str) -> pl.DataFrame:
@@ -211,12 +231,6 @@ def _stacked(known: pl.DataFrame, *released: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([asked, *parts])
 
 
-def _background(view: AttackerView) -> TermFrequencies:
-    """Count the terms of those whose records are known."""
-    known = view.auxiliary[TrainingSearches.name].select("query")
-    return TermFrequencies.of(pl.concat([known, _released(view, TrainingRecords.name).select("query")]))
-
-
 @dataclass(frozen=True)
 class LabelShares:
     """Of each text that somebody is known to have asked: how many records each label has with it.
@@ -250,3 +264,108 @@ class LabelShares:
         shares = np.zeros(records.height)
         shares[each["at"].to_numpy()] = each["total"].to_numpy() / max(1, len(known))
         return shares
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody of whom some searches are known, as places among all events.
+
+    `records` are the person's as far as that is known, and `others` surely are not. `labels` is for each
+    event the number of known searches under its label, where labels are looked at.
+    """
+
+    name: str
+    known: IntArray
+    records: IntArray
+    others: IntArray
+    labels: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Functions, the people that each of them learned from, and how they agree."""
+
+    functions: Sequence[LinkageFunction]
+    teachers: Sequence[frozenset[str]]
+    agree: Agree
+
+    def scores(self, relate: Relate, person: Person, records: IntArray) -> FloatArray:
+        """Score records for a person by the functions that did not learn from them, if there are any."""
+        each = zip(self.functions, self.teachers, strict=True)
+        strange = [function for function, names in each if person.name not in names]
+        return score(relate, person, records, strange or self.functions, self.agree)
+
+
+def learn(relate: Relate, people: Sequence[Person], functions: int, seed: int, agree: Agree) -> Learned:
+    """Learn so many functions, each from some of the people, drawn for it."""
+    draws = [np.random.default_rng([seed, n]) for n in range(functions)]
+    chosen = [[people[at] for at in one.permutation(len(people))[: training.PEOPLE]] for one in draws]
+    given = [_examples(relate, some, one) for some, one in zip(chosen, draws, strict=True)]
+    found = training.grow(given, seed)
+    return Learned(found, [frozenset(person.name for person in some) for some in chosen], agree)
+
+
+def score(
+    relate: Relate, person: Person, records: IntArray, functions: Sequence[LinkageFunction], agree: Agree
+) -> FloatArray:
+    """Score records for a person by their best pairs with known searches; some records at a time."""
+    found = np.empty(records.size)
+    step = max(1, CHUNK // max(1, person.known.size))
+    for start in range(0, records.size, step):
+        some = records[start : start + step]
+        pairs = relate(person, np.repeat(person.known, some.size), np.tile(some, person.known.size))
+        agreed = agree(by_each(pairs, functions)).reshape(person.known.size, some.size)
+        found[start : start + some.size] = np.sort(agreed, axis=0)[-BEST:].mean(0)
+    return found
+
+
+def standing(scores: FloatArray, compared: FloatArray) -> FloatArray:
+    """Return the share of other scores that each score exceeds; ties count half. Half without others."""
+    if not compared.size:
+        return np.full(scores.size, 0.5)
+    order = np.sort(compared)
+    below, upto = np.searchsorted(order, scores, "left"), np.searchsorted(order, scores, "right")
+    return np.asarray((below + upto) / (2 * order.size), np.float64)
+
+
+def compared_with(learned: Learned, relate: Relate, person: Person, seed: int) -> FloatArray:
+    """Return the scores of some records of others."""
+    draws = np.random.default_rng([seed, 2])
+    some = draws.permutation(person.others)[:COMPARED]
+    return learned.scores(relate, person, np.sort(some))
+
+
+def least_standing(learned: Learned, relate: Relate, people: Sequence[Person], seed: int) -> float:
+    """Return the rank threshold with the best balanced accuracy on the training people.
+
+    A record of others has a rank up to s with probability s: that share is classified correctly.
+    """
+    tried = np.random.default_rng([seed, 3]).permutation(len(people))[:TRIED]
+    found = [
+        np.sort(
+            standing(
+                learned.scores(relate, people[at], people[at].records),
+                compared_with(learned, relate, people[at], seed),
+            )
+        )
+        for at in tried
+    ]
+    cuts = np.unique(np.concatenate(found))
+    told = [1.0 - np.searchsorted(ranks, cuts, "left") / ranks.size for ranks in found]
+    return float(cuts[np.argmax(np.mean(told, axis=0) + cuts)])
+
+
+def _examples(
+    relate: Relate, people: Sequence[Person], draws: np.random.Generator
+) -> tuple[Relations, Flags]:
+    """Draw as many pairs with a record of the person as with one of others, for each person."""
+    relations, same = [], []
+    for person in people:
+        most = min(training.PAIRS, person.known.size * person.records.size)
+        size = min(most, person.known.size * person.others.size)
+        for records, own in ((person.records, True), (person.others, False)):
+            known, other = training.one_of_each(person.known.size, records.size, draws, size)
+            order = np.argsort(known, kind="stable")  # runs of one known search are read once
+            relations.append(relate(person, person.known[known[order]], records[other[order]]))
+            same.append(np.full(size, own))
+    return np.concatenate(relations), np.concatenate(same)

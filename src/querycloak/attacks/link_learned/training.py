@@ -20,9 +20,8 @@ import numpy.typing as npt
 from querycloak.attacks.link_learned import forest
 from querycloak.errors import MissingExtra
 from querycloak.kernels.threads import each
+from querycloak.log import Flags, FloatArray, IntArray
 
-IntArray = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Relations = npt.NDArray[np.float32]
 #: Gives the relations of pairs of events, a row for each pair.
 Relate = Callable[[IntArray, IntArray], Relations]
@@ -71,7 +70,7 @@ class LinkageFunction:
         """The same trees as tables: equal scores, sooner."""
         return forest.of(self.trees.dump_model()["tree_info"], self.trees.num_feature())
 
-    def gains(self) -> npt.NDArray[np.float64]:
+    def gains(self) -> FloatArray:
         """Return the gain of each relation in the trees."""
         return np.asarray(self.trees.feature_importance("gain"), np.float64)
 

@@ -1,4 +1,4 @@
-"""Words of queries, pages and addresses: stems, frequencies in general and among other users, misspellings.
+"""Words of queries, pages and addresses: stems, frequencies, misspellings; and bags of words for the kernel.
 
 Stems are Lancaster's (Paice and Husk), as in paper 004. The frequencies are wordfreq's, in place of
 the paper's counts of books.
@@ -6,25 +6,22 @@ the paper's counts of books.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from querycloak.attacks.link_learned.relations_kernel import Bags, Weights
 from querycloak.attacks.searches import Searches
 from querycloak.errors import MissingExtra
-from querycloak.log import IntArray
+from querycloak.log import Flags, FloatArray, IntArray
 from querycloak.text.normalise import Tokens, normalise, number
 from querycloak.text.taxonomy import load
 from querycloak.text.urls import url_words
-
-FloatArray = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 #: Characters of a page that are read.
 LONGEST = 20_000
@@ -121,11 +118,8 @@ def _dictionary() -> frozenset[str]:
 def misspelt(words: Sequence[str]) -> Flags:
     """Mark the words of letters that are in no dictionary, nor are forms of one that is."""
     known = _dictionary()
-    return np.array([_is_word(word) and known.isdisjoint(_bases(word)) for word in words], np.bool_)
-
-
-def _is_word(word: str) -> bool:
-    return word.isalpha() and len(word) > 1
+    wrong = (word.isalpha() and len(word) > 1 and known.isdisjoint(_bases(word)) for word in words)
+    return np.fromiter(wrong, np.bool_, len(words))
 
 
 def _bases(word: str) -> Iterator[str]:
@@ -163,3 +157,54 @@ class TermFrequencies:
         if not total:
             return np.full(len(terms), np.nan)
         return np.array([self.counts.get(term, 0) for term in terms], np.float64) * (_MILLION / total)
+
+
+# Bags: what the kernel reads as integers
+
+
+@dataclass(frozen=True)
+class Named:
+    """Bags of numbers, and the name of each number."""
+
+    bags: Bags
+    names: Sequence[str]
+
+    @property
+    def sizes(self) -> IntArray:
+        """How many different things each search has."""
+        return np.diff(self.bags.start)
+
+
+def gather(search: IntArray, item: IntArray, size: int) -> tuple[Bags, IntArray]:
+    """Count what each of so many searches has; also say to which entry each thing given has come."""
+    wide = int(item.max(initial=0)) + 1
+    entry, where, count = np.unique(search * wide + item, return_inverse=True, return_counts=True)
+    start = np.searchsorted(entry, np.arange(size + 1) * wide).astype(np.int64)
+    total = np.bincount(search, minlength=size).astype(np.float64)
+    return Bags(start, entry % wide, count.astype(np.float64), total), where.astype(np.int64)
+
+
+def of_words(words: Words, size: int, *, stemmed: bool) -> tuple[Named, IntArray]:
+    """Count the words of each search, or their stems; also say to which entry each word has come."""
+    names = stems(words.distinct) if stemmed else words.distinct
+    number = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    code = np.array([number[name] for name in names], np.int64)
+    bags, where = gather(words.text, code[words.code], size)
+    return Named(bags, list(number)), where
+
+
+def of_lists(lists: Sequence[Collection[str]]) -> Named:
+    """Count the names in each search's list."""
+    names = sorted({name for row in lists for name in row})
+    number = {name: i for i, name in enumerate(names)}
+    item = np.array([number[name] for row in lists for name in row], np.int64)
+    search = np.repeat(np.arange(len(lists)), [len(row) for row in lists]).astype(np.int64)
+    return Named(gather(search, item, len(lists))[0], names)
+
+
+def weigh(bags: Bags, where: IntArray, value: FloatArray) -> Weights:
+    """Sum the values of the words that came to each entry, and measure each search's vector of sums."""
+    weight = np.bincount(where, value, bags.item.size).astype(np.float64)
+    search = np.repeat(np.arange(bags.start.size - 1), np.diff(bags.start))
+    total, square = (np.bincount(search, values, bags.start.size - 1) for values in (weight, weight**2))
+    return Weights(weight, total.astype(np.float64), np.sqrt(square))

@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from querycloak.attacks.release_order import replay
 from querycloak.dictionary import CategoryDictionary, Dictionary
-from querycloak.log import NO_TIME
+from querycloak.kernels.order import group
+from querycloak.log import NO_TIME, Flags, IntArray
 
 Codes = npt.NDArray[np.int32]
-IntArray = npt.NDArray[np.int64]
 
 #: A row without a label has no place in the stream.
 NOWHERE = -1
@@ -61,7 +60,7 @@ def read_stream(release: pl.DataFrame, level: int) -> ReleaseStream:
     columns = [label[rows], string, category[rows]] + ([time[rows]] if time is not None else [])
     opens = _opens(columns)
     label, string, category = (column[opens] for column in columns[:3])
-    order, starts = replay.group(category, categories)
+    order, starts = group(category, categories)
     at = np.full(release.height, NOWHERE, np.int64)
     at[rows] = _inverse(order)[np.cumsum(opens) - 1]
     return ReleaseStream(
@@ -76,7 +75,7 @@ def read_stream(release: pl.DataFrame, level: int) -> ReleaseStream:
     )
 
 
-def _opens(columns: list[IntArray]) -> npt.NDArray[np.bool_]:
+def _opens(columns: list[IntArray]) -> Flags:
     """Find the rows that begin a search: those that differ from the row before in any column."""
     opens = np.ones(columns[0].size, np.bool_)
     if opens.size:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-IntArray = npt.NDArray[np.int64]
+from querycloak.log import IntArray
 
 
 @njit(cache=True, nogil=True)

@@ -20,21 +20,6 @@ NOBODY = -1
 WHO, MANY, WEIGHT = range(3)
 
 
-@njit(cache=True, nogil=True)
-def group(category, categories):  # type: ignore[no-untyped-def]
-    """Order records by category, in the order of release within; say where each category starts."""
-    starts = np.zeros(categories + 1, np.int64)
-    for i in range(category.size):
-        starts[category[i] + 1] += 1
-    for c in range(categories):
-        starts[c + 1] += starts[c]
-    free, order = starts.copy(), np.empty(category.size, np.int64)
-    for i in range(category.size):
-        order[free[category[i]]] = i
-        free[category[i]] += 1
-    return order, starts
-
-
 @njit(inline="always")
 def _enter(user, weight, bag, size, place):  # type: ignore[no-untyped-def]
     """Add a token to the bag; return the number of distinct users in it."""

@@ -136,18 +136,19 @@ def engine(trace: Trace, seed: int) -> dict[str, Any]:
     network, chosen = trace.network, targets(trace, seed)
     observed = list(observations(trace, chosen))
     scratch = np.zeros((network.users, 4)), np.empty(network.users, np.int64)
-    alone, graph = 0.0, 0.0
-    for author, submitter, count, who in observed:
-        alone += _success(count, submitter, author)
-        scores = _likelihoods(submitter, count, who, network.start, network.friend, *scratch)
-        graph += _success(scores, who, author)
+    edges = network.start, network.friend
+    alone = sum(_success(one.times, one.submitter, one.author) for one in observed)
+    graph = sum(
+        _success(_likelihoods(submitter, times, who, *edges, *scratch), who, author)
+        for author, submitter, times, who in observed
+    )
     mine = np.isin(trace.author, chosen)
     own = trace.outcomes["submitter"][mine] == trace.author[mine]
     found = {
         "targets": int(chosen.size),
         "linked": _finding(alone, chosen.size),
         "linked_with_network": _finding(graph, chosen.size),
-        "single": _finding(float(own.sum()), own.size),
+        "single": _finding(own.sum(), own.size),
     }
     if network.friend.size <= MAX_FRIENDSHIPS:
         best = informed_engine(trace, observed, seed)
@@ -163,11 +164,11 @@ def absorption(net: Network, back: bool) -> Floats:
 
     Row i is for the query that the owner of place i sent to `net.friend[i]`.
     """
+    owner = np.repeat(np.arange(net.users), net.friends)
     if back:  # a forwarded query has no memory: one equation per user
         moves, submits = np.diag(net.friends + 1.0), np.eye(net.users)
-        moves[np.repeat(np.arange(net.users), net.friends), net.friend] = -1.0
+        moves[owner, net.friend] = -1.0
         return np.asarray(np.linalg.solve(moves, submits)[net.friend], np.float64)
-    owner = np.repeat(np.arange(net.users), net.friends)
     places = net.friend.size
     moves, submits = np.eye(places), np.zeros((places, net.users))
     for i, (sender, taker) in enumerate(zip(owner.tolist(), net.friend.tolist(), strict=True)):
@@ -233,18 +234,19 @@ def informed_engine(trace: Trace, observed: list[Observed], seed: int) -> dict[s
         top = logs.max(axis=0)
         return np.asarray(top + np.log(share @ np.exp(logs - top)))
 
-    by_candidate: dict[int, list[int]] = {}
-    for place, one in enumerate(observed):
+    possible: dict[int, list[Observed]] = {}
+    for one in observed:
         for who in one.candidate.tolist():
-            by_candidate.setdefault(who, []).append(place)
-    found: list[list[float]] = [[] for _ in observed]
-    for who in sorted(by_candidate):  # so that scores follow the order of candidates
-        places = by_candidate[who]
-        for place, score in zip(places, scores(who, [observed[p] for p in places]).tolist(), strict=True):
-            found[place].append(score)
-    right = sum(
-        _success(np.array(mine), one.candidate, one.author) for mine, one in zip(found, observed, strict=True)
-    )
+            possible.setdefault(who, []).append(one)
+    found = {
+        (who, one.author): score
+        for who, of in possible.items()
+        for one, score in zip(of, scores(who, of).tolist(), strict=True)
+    }
+    right = 0.0
+    for one in observed:
+        mine = np.array([found[who, one.author] for who in one.candidate.tolist()])
+        right += _success(mine, one.candidate, one.author)
     return {"success": right / len(observed), "n": len(observed)}
 
 
@@ -254,23 +256,23 @@ def predecessor(trace: Trace) -> dict[str, Any]:
     `success` is for queries that one of them saw, `of_all` for all; also by number of the author's friends.
     """
     honest = ~trace.colluding[trace.author]
-    seen = trace.outcomes["seen"][honest]
-    author = trace.author[honest]
-    right = seen == author
+    first, author = trace.outcomes["seen"][honest], trace.author[honest]
+    seen, right = first >= 0, first == author
     return {
-        "seen": float((seen >= 0).mean()) if seen.size else 0.0,
-        "success": _finding(float(right.sum()), int((seen >= 0).sum())),
-        "of_all": _finding(float(right.sum()), int(seen.size)),
+        "seen": float(seen.mean()) if seen.size else 0.0,
+        "success": _finding(right.sum(), int(seen.sum())),
+        "of_all": _finding(right.sum(), seen.size),
         "by_friends": {
-            str(many): _finding(float(right[who].sum()), int(who.sum()))
-            for many, who in by_friends(trace.network.friends[author], seen >= 0)
+            str(many): _finding(right[who].sum(), int(who.sum()))
+            for many, who in by_friends(trace.network.friends[author], seen)
         },
     }
 
 
-def _finding(right: float, n: int) -> dict[str, Any]:
+def _finding(right: Any, n: int) -> dict[str, Any]:
     """Return a share with its 95 % interval."""
     if not n:
         return {"success": None, "low": None, "high": None, "n": 0}
-    low, high = wilson(right / n, n)
-    return {"success": right / n, "low": low, "high": high, "n": n}
+    share = float(right) / n
+    low, high = wilson(share, n)
+    return {"success": share, "low": low, "high": high, "n": n}

@@ -21,8 +21,6 @@ from querycloak.settings import setting
 FEW_FRIENDS: Final = 3
 _Kind = TypeVar("_Kind", bound=declared.Settings)
 _NAME: Final = re.compile(r"[\w.-]{1,64}")
-_text: Final = partial(setting, kind=str)
-_number: Final = partial(setting, kind=float)
 _whole: Final = partial(setting, kind=int, at_least=1)
 
 
@@ -30,7 +28,7 @@ _whole: Final = partial(setting, kind=int, at_least=1)
 class PeerSettings(ProtocolSettings):
     """The table `[protocol]`: settings of the protocol, waiting times in seconds, and limits."""
 
-    redraw: str = _text(
+    redraw: str = setting(
         "alike",
         choices=("alike", "vector"),
         help="draw after a refusal: all friends equally likely (`alike`), or from the `vector` again",
@@ -42,17 +40,17 @@ class PeerSettings(ProtocolSettings):
     friends_counted: int = _whole(
         10, at_most=1000, help="largest number of friends that a friend is believed to have"
     )
-    accept_within: float = _number(
+    accept_within: float = setting(
         2.0, at_least=0.05, at_most=60, help="waiting time for a friend to accept or refuse"
     )
-    answer_within: float = _number(
+    answer_within: float = setting(
         8.0, at_least=0.1, at_most=600, help="longest waiting time for an answer; at least half of it"
     )
-    engine_within: float = _number(4.0, at_least=0.05, at_most=300, help="waiting time for the engine")
-    forgiveness: float = _number(
+    engine_within: float = setting(4.0, at_least=0.05, at_most=300, help="waiting time for the engine")
+    forgiveness: float = setting(
         3600.0, at_least=1, help="time after which a friend without trust regains one penalty"
     )
-    rate: float = _number(20.0, at_least=0.01, at_most=1e6, help="queries per second that a friend may send")
+    rate: float = setting(20.0, at_least=0.01, at_most=1e6, help="queries per second that a friend may send")
     burst: int = _whole(100, at_most=10**6, help="queries that a friend may send at once after a pause")
     waiting: int = _whole(64, at_most=10**5, help="queries of one friend that may be in flight")
     in_flight: int = _whole(512, at_most=10**6, help="queries of all members that may be in flight")
@@ -72,13 +70,13 @@ class HostSettings(declared.Settings):
 
     method = "crowd"
 
-    listen: str = _text("127.0.0.1", help="address to listen on for friends")
+    listen: str = setting("127.0.0.1", help="address to listen on for friends")
     port: int = _whole(at_most=65535, help="port to listen on for friends")
-    certificate: str = _text(CERTIFICATE, help="certificate of the peer (PEM)")
-    key: str = _text(KEY, help="private key of the peer (PEM)")
-    state: str = _text("state", help="folder that stores trust and counters over restarts")
-    engine: str = _text(help="address of the search engine, with `{query}` for the query")
-    agent: str = _text("querycloak", help="user agent that is sent to the engine")
+    certificate: str = setting(CERTIFICATE, help="certificate of the peer (PEM)")
+    key: str = setting(KEY, help="private key of the peer (PEM)")
+    state: str = setting("state", help="folder that stores trust and counters over restarts")
+    engine: str = setting(kind=str, help="address of the search engine, with `{query}` for the query")
+    agent: str = setting("querycloak", help="user agent that is sent to the engine")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,16 +91,14 @@ class FriendEntry(declared.Settings):
 
     method = "crowd"
 
-    name: str = _text(help="name in this file; it is in no message and no log")
-    certificate: str = _text(help="certificate of the friend (PEM)")
-    address: str = _text("", help="HOST:PORT; without it, the friend connects")
+    name: str = setting(kind=str, help="name in this file; it is in no message and no log")
+    certificate: str = setting(kind=str, help="certificate of the friend (PEM)")
+    address: str = setting("", help="HOST:PORT; without it, the friend connects")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not _NAME.fullmatch(self.name):
             raise ParameterError("crowd: `name` of a friend must be 1 to 64 letters, digits, `.`, `_` or `-`")
-        if self.address:
-            host_and_port(self.address, "a friend's `address`")
 
 
 @dataclass(frozen=True)
@@ -167,7 +163,13 @@ def read(path: Path) -> Config:
     host = _settings(HostSettings, document)
     own = read_certificate(path.parent / host.certificate, "the peer itself")
     friends = tuple(_friend(number, entry, path.parent) for number, entry in enumerate(entries, 1))
-    _check_friends(own, friends, [entry["name"] for entry in entries])
+    certificates, names = {friend.certificate for friend in friends}, {entry["name"] for entry in entries}
+    if not friends:
+        raise UsageError("a peer needs at least one friend", hint="add a table `[[friends]]`")
+    if len(certificates) < len(friends) or len(names) < len(friends):
+        raise UsageError("two friends have the same certificate or the same name")
+    if own in certificates:
+        raise UsageError("one of the friends is the peer itself: both have the same certificate")
     return Config(host, _settings(PeerSettings, protocol), friends, own, path.parent)
 
 
@@ -206,12 +208,3 @@ def _friend(number: int, entry: Mapping[str, Any], folder: Path) -> Friend:
     checked = _settings(FriendEntry, entry, f" of friend {number}")
     address = host_and_port(checked.address, "a friend's `address`") if checked.address else None
     return Friend(read_certificate(folder / checked.certificate, f"friend {number}"), address)
-
-
-def _check_friends(own: bytes, friends: tuple[Friend, ...], names: list[str]) -> None:
-    if not friends:
-        raise UsageError("a peer needs at least one friend", hint="add a table `[[friends]]`")
-    if len({friend.certificate for friend in friends}) < len(friends) or len(set(names)) < len(names):
-        raise UsageError("two friends have the same certificate or the same name")
-    if own in {friend.certificate for friend in friends}:
-        raise UsageError("one of the friends is the peer itself: both have the same certificate")

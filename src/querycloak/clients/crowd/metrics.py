@@ -27,22 +27,15 @@ def exposures(trace: Trace, query: Longs | None = None) -> Floats:
     Without query texts, each user is assumed to have several queries of its own, equally often. Then PEL is
     the share of own queries among those that the user submits.
     """
-    submitted, own = (trace.users[name][:-1].astype(np.float64) for name in ("submitted", "own"))
+    users = trace.network.users
+    all_asked = np.bincount(trace.author, minlength=users).astype(np.float64)
+    all_shown, own = (trace.users[name][:-1].astype(np.float64) for name in ("submitted", "own"))
     if query is None:
-        asked = np.bincount(trace.author, minlength=submitted.size)
-        share = own / np.maximum(submitted, 1)
-        return np.where(asked > 0, 100.0 * share, np.nan)
-    return _exposures(trace, query)
-
-
-def _exposures(trace: Trace, query: Longs) -> Floats:
-    """Compute PEL from the counts of each user's queries, searched and submitted."""
-    users, wide = trace.network.users, int(query.max(initial=0)) + 1
+        return np.where(all_asked > 0, 100.0 * (own / np.maximum(all_shown, 1)), np.nan)
+    wide = int(query.max(initial=0)) + 1
     asked, times = np.unique(trace.author.astype(np.int64) * wide + query, return_counts=True)
     shown, many = np.unique(trace.outcomes["submitter"].astype(np.int64) * wide + query, return_counts=True)
     both, mine, theirs = np.intersect1d(asked, shown, assume_unique=True, return_indices=True)
-    all_asked = np.bincount(trace.author, minlength=users).astype(np.float64)
-    all_shown = trace.users["submitted"][:-1].astype(np.float64)
     person = both // wide
     released = information(
         times[mine].astype(np.float64), many[theirs].astype(np.float64), all_asked[person], all_shown[person]

@@ -56,10 +56,7 @@ def power_law(users: int, seed: int, exponent: float = 1.5, most: int = 10) -> N
     owner = np.repeat(np.arange(users, dtype=np.int32), ends)
     rng.shuffle(owner)
     half = owner.size // 2
-    return _joined(users, owner[:half], owner[half : 2 * half], rng)
-
-
-def _joined(users: int, one: Ints, other: Ints, rng: np.random.Generator) -> Network:
+    one, other = owner[:half], owner[half : 2 * half]
     found = friendships(users, one, other)
     alone = np.flatnonzero(found.friends == 0).astype(np.int32)
     if not alone.size:
@@ -71,8 +68,7 @@ def _joined(users: int, one: Ints, other: Ints, rng: np.random.Generator) -> Net
 
 def friendships(users: int, one: Ints, other: Ints) -> Network:
     """Return the network of these pairs, each once and in both directions, without loops."""
-    start, friend = _ordered(users, one, other)
-    start, friend = _without_repetitions(start, friend)
+    start, friend = _without_repetitions(*_ordered(users, one, other))
     return Network(start, friend, _backs(start, friend))
 
 

@@ -15,9 +15,8 @@ from querycloak.errors import ParameterError
 from querycloak.settings import setting
 
 #: Declares a setting that is a share of something.
-share_setting: Final = partial(setting, kind=float, at_least=0, at_most=1)
-_cut: Final = partial(setting, kind=float, at_least=0, at_most=0.999)
-_whole: Final = partial(setting, kind=int)
+share_setting: Final = partial(setting, at_least=0, at_most=1)
+_cut: Final = partial(setting, at_least=0, at_most=0.999)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +28,10 @@ class ProtocolSettings(declared.Settings):
     penalty: float = share_setting(0.03, help="trust lost by a refusal (ζ)")
     least_cut: float = _cut(0.6, help="least share of the vector that is cut out (θ)")
     most_cut: float = _cut(0.8, help="largest share of the vector that is cut out (θ)")
-    copies: int = _whole(
+    copies: int = setting(
         3, at_least=1, at_most=100, help="largest number of repetitions of the vector before the cut"
     )
-    renew: int = _whole(0, at_least=0, help="redraw the vector after this number of own queries; 0: never")
+    renew: int = setting(0, at_least=0, help="redraw the vector after this number of own queries; 0: never")
     back: bool = setting(True, help="whether a query may return to the friend from which it came")
 
     def __post_init__(self) -> None:

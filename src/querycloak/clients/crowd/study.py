@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,10 +44,29 @@ class Study:
     reading: dict[str, Any] = field(default_factory=dict)
 
 
+def simulate_crowd(
+    *,
+    cut: tuple[float, float],
+    seed: int | None,
+    truth: str | None = None,
+    progress: Progress,
+    **options: Any,
+) -> dict[str, Any]:
+    """Simulate friends who submit each other's queries; options are those of a study and its behaviour."""
+    own = {f.name: options.pop(f.name) for f in fields(Behaviour) if f.name in options}
+    study = Study(
+        behaviour=Behaviour(least_cut=cut[0], most_cut=cut[1], **own),
+        seed=secrets.randbits(32) if seed is None else seed % 2**63,
+        truth=Path(truth) if truth else None,
+        **options,
+    )
+    return run(study, progress)
+
+
 def run(study: Study, progress: Progress) -> dict[str, Any]:
     """Simulate, and return the columns of the thesis's tables."""
     _check(study)
-    log = _read(study) if study.log else None
+    log = _read(study.log, study.reading) if study.log else None
     users = log.frame["user"].n_unique() if log is not None else study.users
     net, names = _network(study, users)
     if log is None:
@@ -67,10 +87,9 @@ def run(study: Study, progress: Progress) -> dict[str, Any]:
     return found
 
 
-def _read(study: Study) -> Log:
+def _read(path: str, reading: dict[str, Any]) -> Log:
     """Read a log in the order of its searches: trust changes with time."""
-    assert study.log is not None
-    log = formats.read(study.log, **study.reading)
+    log = formats.read(path, **reading)
     timed = "time" in log.frame.columns
     return log.with_frame(log.frame.sort("time", maintain_order=True)) if timed else log
 

@@ -13,7 +13,6 @@ import polars as pl
 from querycloak import settings as declared
 from querycloak.clients.obfuscation.history import SearchHistory
 from querycloak.clients.obfuscation.random_stream import KeyedStream
-from querycloak.errors import UsageError
 from querycloak.log import IntArray
 from querycloak.registry import COVERS
 from querycloak.settings import setting
@@ -109,11 +108,3 @@ def choose(method: str, given: Mapping[str, Any]) -> tuple[type[CoverMethod], Co
     """Return the method of that name and its settings; values that are None are not given."""
     cover: type[CoverMethod] = COVERS.get(method)
     return cover, cover.Settings.given({name: value for name, value in given.items() if value is not None})
-
-
-def check_pool(cover: type[CoverMethod], pool: str | None) -> None:
-    """Raise UsageError for a pool that the method cannot use."""
-    if pool is not None and not cover.borrows:
-        raise UsageError(
-            f"`{cover.name}` uses no searches of other users, so it takes no pool", hint="leave out `--pool`"
-        )

@@ -98,16 +98,13 @@ class UserCover(BorrowedCover):
     def fakes(self, user: int, stream: KeyedStream) -> DummySearches:
         """Return copies of other users' searches."""
         if self.settings.fakes == "all":
-            chosen = self.history.of_user(self._draw_user(user, stream))
+            sources = self.history.source_users
+            inside = user in sources
+            other = sources.start + stream.pick(len(sources) - inside)
+            chosen = self.history.of_user(other + (inside and other >= user))
         else:
             chosen = self._draw_searches(user, stream)
         return self._copy(chosen, self.history.time[chosen])
-
-    def _draw_user(self, user: int, stream: KeyedStream) -> int:
-        sources = self.history.source_users
-        inside = user in sources
-        other = sources.start + stream.pick(len(sources) - inside)
-        return other + (inside and other >= user)
 
 
 class HybridCover(BorrowedCover):
@@ -182,14 +179,11 @@ def align_pool(pool: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
 def _move_by_weeks(pool: pl.DataFrame, times: pl.Series) -> pl.DataFrame:
     if pool["time"].null_count():
         raise DataError("some rows of the pool have no time")
-    if not pool.height:
-        return pool
-    kind, physical = times.dtype, times.to_physical()
-    first, last = physical.min(), physical.max()
-    moments = pool["time"].cast(kind).to_physical()
-    begin = moments.min()
-    assert isinstance(first, int)
-    assert isinstance(begin, int)
-    weeks = -((begin - first) // _WEEK)
-    moved = pool.with_columns(time=(moments + weeks * _WEEK).cast(kind))
-    return moved.filter((moments + weeks * _WEEK).is_between(first, last))
+    first, last = times.to_physical().min(), times.to_physical().max()
+    moments = pl.col("time").cast(times.dtype).to_physical()
+    moved = moments - (moments.min() - first) // _WEEK * _WEEK
+    return (
+        pool.with_columns(time=moved)
+        .filter(pl.col("time").is_between(first, last))
+        .cast({"time": times.dtype})
+    )

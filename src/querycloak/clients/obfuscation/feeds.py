@@ -34,11 +34,15 @@ class Article:
 
 
 def read(path: str | Path) -> list[Article]:
-    """Read the articles of a file, or of the files in a folder in the order of their names."""
+    """Read the articles of a file, or of the visible files below a folder in the order of their names."""
     place = Path(path)
     if not place.exists():
         raise UsageError("the bag of text does not exist", hint="name a file, or a folder of feeds")
-    files = sorted(_files(place)) if place.is_dir() else [place]
+    files = [place]
+    if place.is_dir():
+        below = (file.relative_to(place) for file in place.rglob("*") if file.is_file())
+        visible = (file for file in below if not any(part.startswith(".") for part in file.parts))
+        files = sorted(place / file for file in visible)
     if len(files) > MAX_FILES:
         raise UsageError(f"the bag of text has {len(files):,} files; at most {MAX_FILES} are read")
     articles: list[Article] = []
@@ -52,12 +56,6 @@ def read(path: str | Path) -> list[Article]:
     if not any(any(c.isalpha() for c in article.title + article.text) for article in articles):
         raise DataError("the bag of text contains no words", hint="use text, RSS or Atom files")
     return articles
-
-
-def _files(folder: Path) -> list[Path]:
-    """Return the files below a folder, without hidden ones."""
-    found = (file.relative_to(folder) for file in folder.rglob("*") if file.is_file())
-    return [folder / file for file in found if not any(part.startswith(".") for part in file.parts)]
 
 
 def _content(file: Path, limit: int) -> bytes:

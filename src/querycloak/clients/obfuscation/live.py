@@ -169,13 +169,10 @@ def parse_line(line: bytes) -> str | ResultTitles | None:
     if "query" in event:
         query = event["query"]
         return query if is_query(query) and query.strip() else None
-    return _parse_results(event.get("results"))
-
-
-def _parse_results(value: Any) -> ResultTitles | None:
-    if not isinstance(value, list) or not all(isinstance(title, str) for title in value):
+    titles = event.get("results")
+    if not isinstance(titles, list) or not all(isinstance(title, str) for title in titles):
         return None
-    return ResultTitles(tuple(tidy(title, TITLE_LIMIT) for title in value[:MAX_TITLES]))
+    return ResultTitles(tuple(tidy(title, TITLE_LIMIT) for title in titles[:MAX_TITLES]))
 
 
 def format_line(query: OutgoingQuery) -> bytes:

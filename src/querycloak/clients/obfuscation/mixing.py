@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,14 +12,15 @@ import numpy.typing as npt
 import polars as pl
 
 from querycloak import formats
-from querycloak.clients.obfuscation.base import CoverMethod, DummySearches, check_pool, choose
+from querycloak.clients.obfuscation.base import CoverMethod, DummySearches, choose
 from querycloak.clients.obfuscation.borrowed import align_pool
 from querycloak.clients.obfuscation.history import SearchHistory
 from querycloak.clients.obfuscation.random_stream import KeyedStream
+from querycloak.errors import UsageError
 from querycloak.files import check_outputs
 from querycloak.kernels import siphash
 from querycloak.keys import Secret, derive
-from querycloak.log import IntArray, Log
+from querycloak.log import IntArray
 from querycloak.truth import check_truth_path, write_truth
 
 Ties = npt.NDArray[np.uint64]
@@ -110,61 +111,55 @@ def _truth(trace: pl.DataFrame, released: int) -> pl.DataFrame:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cover:
-    """One call of `obfuscate`; settings that are None have the method's defaults."""
+def cover(
+    log: str,
+    output: str,
+    method: str,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    pool: str | None = None,
+    truth: Path | None = None,
+    seed: int | None = None,
+    progress: Progress = lambda step, done, total: None,
+    **reading: Any,
+) -> dict[str, Any]:
+    """Write the traces of all users and, for evaluation only, which rows are dummy searches.
 
-    log: str
-    output: str
-    method: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    pool: str | None = None
-    truth: Path | None = None
-    seed: int | None = None
-    format: str | None = None
-    mapping: Mapping[str, str] = field(default_factory=dict)
-    keep: Sequence[str] = ()
-    strict: bool = False
-
-    def read(self, path: str) -> Log:
-        """Read the log, or the pool in the same way."""
-        return formats.read(
-            path, format=self.format, mapping=self.mapping, keep=self.keep, strict=self.strict
+    Settings that are None have the method's defaults; the log and the pool are read with the same options.
+    """
+    kind, chosen = choose(method, settings or {})
+    if pool is not None and not kind.borrows:
+        raise UsageError(
+            f"`{method}` uses no searches of other users, so it takes no pool", hint="leave out `--pool`"
         )
-
-
-def cover(request: Cover, progress: Progress) -> dict[str, Any]:
-    """Write the traces of all users and, for evaluation only, which rows are dummy searches."""
-    kind, settings = choose(request.method, request.settings)
-    check_pool(kind, request.pool)
-    inputs = [request.log, request.pool, request.settings.get("bag")]
-    check_outputs([request.output, request.truth], inputs)
-    check_truth_path(request.truth)
-    log = request.read(request.log)
-    pool = align_pool(request.read(request.pool).frame, log.frame) if request.pool else None
-    history = SearchHistory.of(log.frame, pool)
-    method = kind(history, settings, derive(Secret.choose(request.seed).value, "obfuscate", request.method))
-    layout = formats.Layout.for_output(request.output, like=log.layout, columns=log.frame.columns)
+    inputs = [log, pool, (settings or {}).get("bag")]
+    check_outputs([output, truth], inputs)
+    check_truth_path(truth)
+    original = formats.read(log, **reading)
+    others = align_pool(formats.read(pool, **reading).frame, original.frame) if pool else None
+    history = SearchHistory.of(original.frame, others)
+    covering = kind(history, chosen, derive(Secret.choose(seed).value, "obfuscate", method))
+    layout = formats.Layout.for_output(output, like=original.layout, columns=original.frame.columns)
     fakes = records = 0
     truths = []
-    with formats.Writer(request.output, layout, private=True) as writer:
-        for chunk in mix(method):
+    with formats.Writer(output, layout, private=True) as writer:
+        for chunk in mix(covering):
             writer.write(chunk.trace)
             fakes += chunk.fakes
             records += chunk.trace.height
-            truths += [chunk.truth] if request.truth else []
+            truths += [chunk.truth] if truth else []
             progress("cover", records, None)
-        if request.truth:  # the traces get their name last, as a release does
-            write_truth(request.truth, pl.concat(truths))
+        if truth:  # the traces get their name last, as a release does
+            write_truth(truth, pl.concat(truths))
         writer.commit()
     return {
-        "method": request.method,
+        "method": method,
         "users": history.users,
         "searches": len(history),
         "fakes": fakes,
         "records": records,
         "timed": history.timed,
-        "output": request.output,
-        "truth": str(request.truth) if request.truth else None,
-        "skipped": dict(log.skipped.counts),
+        "output": output,
+        "truth": str(truth) if truth else None,
+        "skipped": dict(original.skipped.counts),
     }

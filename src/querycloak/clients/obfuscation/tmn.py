@@ -62,10 +62,6 @@ class TextCorpus:
         """Draw a phrase from any article."""
         return phrase_of(self.clauses[self._worded[stream.pick(len(self._worded))]], stream)
 
-    def phrase_of(self, number: int, stream: KeyedStream) -> str:
-        """Draw a phrase from this article."""
-        return phrase_of(self.clauses[number], stream)
-
 
 class PhraseStock:
     """Phrases of one client; results of searches change them."""
@@ -80,7 +76,8 @@ class PhraseStock:
         results = self._corpus.search(query)
         chance = self._stream.one()
         if results and chance < _FROM_RESULTS:
-            self._learn(self._corpus.phrase_of(results[self._stream.pick(len(results))], self._stream))
+            article = results[self._stream.pick(len(results))]
+            self._learn(phrase_of(self._corpus.clauses[article], self._stream))
         elif chance > 1 - _FROM_FEED:
             self._learn(self._corpus.phrase(self._stream))
         return query, results

@@ -12,7 +12,7 @@ import polars as pl
 
 from querycloak.dictionary import Dictionary
 from querycloak.errors import Refused
-from querycloak.kernels.arrays import grown, ranks_in_groups
+from querycloak.kernels.arrays import grown, spans
 from querycloak.log import IntArray
 from querycloak.methods.cohort import kernel
 from querycloak.protector import State
@@ -196,8 +196,7 @@ class Assignment(ABC):
         """Return (cohort, user) of every slot, cohort by cohort, in the order of slots; -1 is a free one."""
         numbers = np.flatnonzero(self.size)
         sizes = self.size[numbers]
-        within = ranks_in_groups(sizes)
-        return np.repeat(numbers, sizes), self.members[np.repeat(self.start[numbers], sizes) + within]
+        return np.repeat(numbers, sizes), self.members[spans(self.start[numbers], sizes)]
 
     def load(self, cohort: IntArray, person: IntArray) -> None:
         """Load stored assignments: full cohorts stay full, open ones open, free slots free."""

@@ -73,11 +73,6 @@ def _sizes(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.group_by("cohort").agg(members=pl.col("cohort_size").max())
 
 
-def _count() -> pl.Expr:
-    """Count rows in numbers whose squares fit: those of polars' own counts do not."""
-    return pl.len().cast(pl.Int64)
-
-
 def _log_binomial(first: int, last: int, n: int, p: float) -> npt.NDArray[np.float64]:
     """Return the logarithms of the chances of `first` to `last` hits in n trials."""
     hits = np.arange(first, last + 1)
@@ -161,7 +156,7 @@ def _pairs(rows: pl.LazyFrame, together: list[str]) -> tuple[int, float, pl.Data
     """
     equal = (
         rows.group_by(*together, "user")
-        .agg(len=_count())
+        .agg(len=pl.len().cast(pl.Int64))  # squares of polars' own counts would not fit
         .group_by(*together)
         .agg(n=pl.col("len").sum(), pairs=(pl.col("len") * (pl.col("len") - 1) // 2).sum())
     )

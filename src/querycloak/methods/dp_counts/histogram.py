@@ -183,19 +183,16 @@ class DpHistogram(dp_counts.CountsProtector):
                 hint="check `root`, `topics` and `only_topics`",
             )
         owners = self._people() if self.settings.by == "history" else np.zeros(1, np.int64)
-        self._check_size(bins.height * owners.size)
+        if bins.height * owners.size > LARGEST_TABLE:
+            raise ParameterError(
+                f"dp-histogram: the table would have more than {LARGEST_TABLE:,} lines",
+                hint="narrow it with `bins=topics`, `topics` and `only_topics`, or `root`; or use `by=log`",
+            )
         exact = self._table(owners, bins)
         noisy = dp_counts.add_laplace(exact.ravel(), _scale(self.settings)).reshape(exact.shape)
         self._result = self._shown(np.maximum(noisy, 0), owners, bins)
         self._counts = dp_counts.ItemCounts()
         return Batch.empty(self.texts)
-
-    def _check_size(self, lines: int) -> None:
-        if lines > LARGEST_TABLE:
-            raise ParameterError(
-                f"dp-histogram: the table would have more than {LARGEST_TABLE:,} lines",
-                hint="narrow it with `bins=topics`, `topics` and `only_topics`, or `root`; or use `by=log`",
-            )
 
     def _table(self, owners: IntArray, bins: pl.DataFrame) -> IntArray:
         """Count by owner and bin; what belongs to no bin is left out."""

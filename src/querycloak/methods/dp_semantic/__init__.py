@@ -293,12 +293,12 @@ class DpSemantic(LabelMethod, RecordProtector):
         left = self._budget.remaining(users)
         if self.settings.composition != "sequential":
             return np.where(left >= self.settings.epsilon, _MANY, 0)
-        return np.floor(left / self._share(1)).clip(max=float(_MANY)).astype(np.int64)
+        return np.floor(left / epsilon_per_draw(self.settings, 1)).clip(max=float(_MANY)).astype(np.int64)
 
     def _cost_of(self, draws: IntArray) -> Floats:
         if self.settings.composition != "sequential":
             return np.where(draws > 0, self.settings.epsilon, 0.0)
-        return np.asarray(draws * self._share(1), np.float64)
+        return np.asarray(draws * epsilon_per_draw(self.settings, 1), np.float64)
 
     def _spent(self) -> tuple[IntArray, Floats]:
         """Return the users of the release and what each of them spends: without a guarantee, all there is."""
@@ -306,10 +306,6 @@ class DpSemantic(LabelMethod, RecordProtector):
         if self.settings.rebuild == "paper":
             return users, np.full(users.size, np.inf)
         return users, self._amount[users]
-
-    def _share(self, draws: int) -> float:
-        """Return what one draw may spend of a history's epsilon, if the history has so many."""
-        return epsilon_per_draw(self.settings, draws)
 
     def _replace(self, batch: Batch) -> Batch:
         """Draw other concepts for all phrases, and write the records with them."""
@@ -326,7 +322,7 @@ class DpSemantic(LabelMethod, RecordProtector):
 
     def _drawn(self, batch: Batch, slots: ConceptSlots, draws: IntArray) -> IntArray:
         levels, level = np.unique(draws, return_inverse=True)
-        share = np.array([self._share(int(m)) for m in levels])[level]
+        share = np.array([epsilon_per_draw(self.settings, int(m)) for m in levels])[level]
         key = derive(self.key, "draws")
         return drawn(self._model, slots, batch.row, share, key)
 

@@ -23,14 +23,22 @@ def audits(words: Words | None, limit: int | None, time: str) -> tuple[Audit, ..
     """Return the audits: queries are lists of known words, few enough a label; other columns are empty."""
     table = None if words is None else cache(partial(_known, words))  # once for all audits and parts
     found = [
-        Audit("every released query is made of words of the domain only", _made_of(table), on_parts=True),
+        Audit(
+            "every released query is made of words of the domain only",
+            partial(_made_of, table),
+            on_parts=True,
+        ),
         Audit("no clicked page and no rank is shown", _nothing_clicked, on_parts=True),
         Audit("times are empty or whole hours", partial(_coarse_times, time), on_parts=True),
-        Audit("the category is that of the first concept shown", _categories_fit(table), on_parts=True),
+        Audit(
+            "the category is that of the first concept shown", partial(_categories_fit, table), on_parts=True
+        ),
         Audit("replacements are drawn as promised", _unseen),
     ]
     if limit is not None:
-        found.append(Audit(f"no label shows more than {limit} concepts", _at_most(limit, words is not None)))
+        found.append(
+            Audit(f"no label shows more than {limit} concepts", partial(_at_most, limit, words is not None))
+        )
     return tuple(found)
 
 
@@ -45,14 +53,11 @@ def _listed(evidence: Evidence) -> pl.LazyFrame:
     return evidence.text().with_columns(word=pl.col("query").fill_null("").str.split(", ")).explode("word")
 
 
-def _made_of(table: Table | None) -> Callable[[Evidence], str]:
-    def run(evidence: Evidence) -> str:
-        if table is None:
-            raise NotCheckable("words of the original were put back between those of the domain")
-        strange = _listed(evidence).filter(~pl.col("word").is_in(table()["word"].implode()))
-        return faults(strange.unique("released_row"), "hold other words")
-
-    return run
+def _made_of(table: Table | None, evidence: Evidence) -> str:
+    if table is None:
+        raise NotCheckable("words of the original were put back between those of the domain")
+    strange = _listed(evidence).filter(~pl.col("word").is_in(table()["word"].implode()))
+    return faults(strange.unique("released_row"), "hold other words")
 
 
 def _nothing_clicked(evidence: Evidence) -> str:
@@ -73,20 +78,17 @@ def _coarse_times(time: str, evidence: Evidence) -> str:
     return faults(shown.filter(pl.col("time").is_not_null()), "show a time")
 
 
-def _categories_fit(table: Table | None) -> Callable[[Evidence], str]:
-    def run(evidence: Evidence) -> str:
-        if table is None:
-            raise NotCheckable("where one concept ends and the next begins cannot be told")
-        shown = _listed(evidence)
-        if "category" not in shown.collect_schema():
-            return ""
-        first = shown.group_by("released_row", maintain_order=True).first()
-        other = first.join(table().lazy(), on="word", how="left").filter(
-            pl.col("category").ne_missing(pl.col("own"))
-        )
-        return faults(other, "show another category")
-
-    return run
+def _categories_fit(table: Table | None, evidence: Evidence) -> str:
+    if table is None:
+        raise NotCheckable("where one concept ends and the next begins cannot be told")
+    shown = _listed(evidence)
+    if "category" not in shown.collect_schema():
+        return ""
+    first = shown.group_by("released_row", maintain_order=True).first()
+    other = first.join(table().lazy(), on="word", how="left").filter(
+        pl.col("category").ne_missing(pl.col("own"))
+    )
+    return faults(other, "show another category")
 
 
 def _known(words: Words) -> pl.DataFrame:
@@ -98,25 +100,20 @@ def _known(words: Words) -> pl.DataFrame:
     return pl.DataFrame({"word": list(known), "own": list(known.values())}).sort("word")
 
 
-def _at_most(limit: int, listed: bool) -> Callable[[Evidence], str]:
-    def run(evidence: Evidence) -> str:
-        if not listed:
-            raise NotCheckable("where one concept ends and the next begins cannot be told")
-        if "user" not in evidence.text().collect_schema():
-            raise NotCheckable("the release has no users")
-        # rows of one search show one draw each, and only the truth file distinguishes them
-        once = _listed(evidence)
-        if evidence.truth is None or evidence.original is None:
-            raise NotCheckable("needs the original log and the truth file: clicked rows repeat their search")
-        head = evidence.searches.head
-        place = evidence.traced.select("released_row", "place").collect()
-        search = pl.Series("search", head[place["place"].to_numpy()])
-        rows = once.join(place.with_columns(search).lazy(), on="released_row")
-        first = rows.group_by("search").agg(pl.col("released_row").min())
-        counted = rows.join(first, on=["search", "released_row"]).group_by("user").agg(n=pl.len())
-        many = counted.filter(pl.col("n") > limit)
-        return faults(
-            rows.join(many, on="user", how="semi").unique("released_row"), "are of labels with more"
-        )
-
-    return run
+def _at_most(limit: int, listed: bool, evidence: Evidence) -> str:
+    if not listed:
+        raise NotCheckable("where one concept ends and the next begins cannot be told")
+    if "user" not in evidence.text().collect_schema():
+        raise NotCheckable("the release has no users")
+    # rows of one search show one draw each, and only the truth file distinguishes them
+    once = _listed(evidence)
+    if evidence.truth is None or evidence.original is None:
+        raise NotCheckable("needs the original log and the truth file: clicked rows repeat their search")
+    head = evidence.searches.head
+    place = evidence.traced.select("released_row", "place").collect()
+    search = pl.Series("search", head[place["place"].to_numpy()])
+    rows = once.join(place.with_columns(search).lazy(), on="released_row")
+    first = rows.group_by("search").agg(pl.col("released_row").min())
+    counted = rows.join(first, on=["search", "released_row"]).group_by("user").agg(n=pl.len())
+    many = counted.filter(pl.col("n") > limit)
+    return faults(rows.join(many, on="user", how="semi").unique("released_row"), "are of labels with more")

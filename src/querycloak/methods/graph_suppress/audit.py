@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import polars as pl
@@ -14,7 +15,6 @@ from querycloak.guarantee import Audit, NotCheckable
 
 #: Gives what to count in the place of each URL.
 _Of = Callable[[str], str]
-_Run = Callable[[Evidence], str]
 #: A scheme has something behind it; what has none starts with its domain name.
 _BEFORE_HOST: Final = re.compile(r"\A(?:(?s:.)*?://(?=(?s:.)))?(?:[^/?#]*@)?")
 _SCHEME_AND_WWW: Final = re.compile(r"\A(?:(?s:.)*?://(?=(?s:.)))?(?:www\.)?")
@@ -25,9 +25,9 @@ def audits(k: int, targeted: str, sites: int, *, disconnected: bool) -> tuple[Au
     documents, places = several(k, "URL"), several(sites, "site")
     steps = (
         (disconnected, "no two released queries led to the same URL", _no_common_url),
-        (k, f"each released query led to at least {documents}", _at_least(k, documents, str)),
-        (targeted != "off", "no released query names what was clicked on", _names_nothing(targeted)),
-        (sites, f"each released query led to at least {places}", _at_least(sites, places, site)),
+        (k, f"each released query led to at least {documents}", partial(_at_least, k, documents, str)),
+        (targeted != "off", "no released query names what was clicked on", partial(_names_nothing, targeted)),
+        (sites, f"each released query led to at least {places}", partial(_at_least, sites, places, site)),
     )
     found = (Audit(check, run) for on, check, run in steps if on)
     return (*found, Audit("each released query is there with all of its rows", _whole, needs_truth=True))
@@ -76,29 +76,23 @@ def _no_common_url(evidence: Evidence) -> str:
     return faults(shared, "show a URL that another released query led to as well")
 
 
-def _at_least(least: int, what: str, of: _Of) -> _Run:
-    def run(evidence: Evidence) -> str:
-        clicks = _clicks(evidence)
-        urls = clicks["url"].drop_nulls().unique()
-        there = pl.DataFrame({"url": urls, "there": pl.Series([of(url) for url in urls], dtype=pl.String)})
-        beside = clicks.join(there, on="url", how="left")
-        few = beside.filter(pl.col("there").drop_nulls().n_unique().over("query") < least)
-        if few.height and evidence.later:
-            raise NotCheckable("later methods may have removed rows of a query that led to enough")
-        return faults(few.lazy(), f"show a query that led to fewer than {what}")
-
-    return run
+def _at_least(least: int, what: str, of: _Of, evidence: Evidence) -> str:
+    clicks = _clicks(evidence)
+    urls = clicks["url"].drop_nulls().unique()
+    there = pl.DataFrame({"url": urls, "there": pl.Series([of(url) for url in urls], dtype=pl.String)})
+    beside = clicks.join(there, on="url", how="left")
+    few = beside.filter(pl.col("there").drop_nulls().n_unique().over("query") < least)
+    if few.height and evidence.later:
+        raise NotCheckable("later methods may have removed rows of a query that led to enough")
+    return faults(few.lazy(), f"show a query that led to fewer than {what}")
 
 
-def _names_nothing(targeted: str) -> _Run:
-    def run(evidence: Evidence) -> str:
-        clicks = _clicks(evidence).drop_nulls(["query", "url"])
-        pairs = clicks.select("query", "url").unique()
-        named = [names(query, url, targeted) for query, url in pairs.iter_rows()]
-        found = pairs.filter(pl.Series(named, dtype=pl.Boolean))
-        return faults(clicks.join(found, on=["query", "url"], how="semi").lazy(), "name what was clicked on")
-
-    return run
+def _names_nothing(targeted: str, evidence: Evidence) -> str:
+    clicks = _clicks(evidence).drop_nulls(["query", "url"])
+    pairs = clicks.select("query", "url").unique()
+    named = [names(query, url, targeted) for query, url in pairs.iter_rows()]
+    found = pairs.filter(pl.Series(named, dtype=pl.Boolean))
+    return faults(clicks.join(found, on=["query", "url"], how="semi").lazy(), "name what was clicked on")
 
 
 def _whole(evidence: Evidence) -> str:

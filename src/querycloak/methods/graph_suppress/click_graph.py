@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from querycloak.kernels.arrays import spans
 from querycloak.log import IntArray
 
 Mask = npt.NDArray[np.bool_]
@@ -132,9 +133,8 @@ def disconnected(clicks: Clicks, keep: Mask, rank: npt.NDArray[np.uint64]) -> Ma
     first = np.cumsum(size) - size
     model = members[first]  # one query of each kind tells what it led to
     own = np.diff(clicks.begins)[model]
-    flat = np.arange(own.sum()) + np.repeat(clicks.begins[model] - (np.cumsum(own) - own), own)
-    many = clicks.starts.size - 1
-    graph = click_graph(np.repeat(np.arange(size.size), own), clicks.urls[flat], size.size, many)
+    urls = clicks.urls[spans(clicks.begins[model], own)]
+    graph = click_graph(np.repeat(np.arange(size.size), own), urls, size.size, clicks.starts.size - 1)
     lists = (graph.begins, graph.urls, graph.starts, graph.queries)
     degree = _sums(*lists, size)
     _take_out(*lists, degree, size, first, place, members, alive)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import polars as pl
@@ -19,13 +19,15 @@ _SEEDS: Final = (secrets.randbits(63), secrets.randbits(63))
 def audits(k: int, diversity: int = 1, closeness: float = 1.0) -> tuple[Audit, ...]:
     """Return the audits: each history has k labels in the release and, by the ground truth, k users."""
     found = [
-        Audit(f"each released history, all columns, is shared by at least {k} labels", _shared(k)),
-        Audit(f"and behind those labels are at least {k} people", _by_people(k), needs_truth=True),
+        Audit(f"each released history, all columns, is shared by at least {k} labels", partial(_shared, k)),
+        Audit(f"and behind those labels are at least {k} people", partial(_by_people, k), needs_truth=True),
     ]
     if diversity > 1:
-        found.append(Audit(f"each history has at least {diversity} topics", _diverse(diversity)))
+        found.append(Audit(f"each history has at least {diversity} topics", partial(_diverse, diversity)))
     if closeness < 1:
-        found.append(Audit(f"each history's topics are within {closeness:g} of all", _close(closeness)))
+        found.append(
+            Audit(f"each history's topics are within {closeness:g} of all", partial(_close, closeness))
+        )
     return tuple(found)
 
 
@@ -43,31 +45,25 @@ def _of_labels(evidence: Evidence, users: pl.DataFrame, what: str) -> str:
     return faults(rows, what)
 
 
-def _diverse(least: int) -> Callable[[Evidence], str]:
-    def run(evidence: Evidence) -> str:
-        topics = pl.col("topic").drop_nulls().n_unique()
-        few = _topics(evidence).group_by("user").agg(n=topics).filter(pl.col("n") < least)
-        return _of_labels(evidence, few, f"are of histories with fewer than {least} topics")
-
-    return run
+def _diverse(least: int, evidence: Evidence) -> str:
+    topics = pl.col("topic").drop_nulls().n_unique()
+    few = _topics(evidence).group_by("user").agg(n=topics).filter(pl.col("n") < least)
+    return _of_labels(evidence, few, f"are of histories with fewer than {least} topics")
 
 
-def _close(most: float) -> Callable[[Evidence], str]:
-    def run(evidence: Evidence) -> str:
-        counts = _topics(evidence)
-        overall = counts.group_by("topic").agg(pl.col("len").sum())
-        whole = overall.with_columns(all=pl.col("len") / pl.col("len").sum()).select("topic", "all")
-        own = counts.with_columns(own=pl.col("len") / pl.col("len").sum().over("user"))
-        # half of the sum of differences is 1 less the sum of common shares
-        shared = (
-            own.join(whole, on="topic", nulls_equal=True)
-            .group_by("user")
-            .agg(apart=1 - pl.min_horizontal("own", "all").sum())
-        )
-        far = shared.filter(pl.col("apart") > most + 1e-9)
-        return _of_labels(evidence, far, f"are of histories further away than {most:g}")
-
-    return run
+def _close(most: float, evidence: Evidence) -> str:
+    counts = _topics(evidence)
+    overall = counts.group_by("topic").agg(pl.col("len").sum())
+    whole = overall.with_columns(all=pl.col("len") / pl.col("len").sum()).select("topic", "all")
+    own = counts.with_columns(own=pl.col("len") / pl.col("len").sum().over("user"))
+    # half of the sum of differences is 1 less the sum of common shares
+    shared = (
+        own.join(whole, on="topic", nulls_equal=True)
+        .group_by("user")
+        .agg(apart=1 - pl.min_horizontal("own", "all").sum())
+    )
+    far = shared.filter(pl.col("apart") > most + 1e-9)
+    return _of_labels(evidence, far, f"are of histories further away than {most:g}")
 
 
 def histories(evidence: Evidence) -> pl.DataFrame:
@@ -84,26 +80,20 @@ def histories(evidence: Evidence) -> pl.DataFrame:
     return found.select("user", numbers).collect()
 
 
-def _shared(k: int) -> Callable[[Evidence], str]:
-    def run(evidence: Evidence) -> str:
-        few = histories(evidence).filter(pl.col("user").n_unique().over("history") < k)
-        rows = evidence.text().join(few.lazy(), on="user", how="semi", nulls_equal=True)
-        return faults(rows, f"are of histories that fewer than {k} labels have")
-
-    return run
+def _shared(k: int, evidence: Evidence) -> str:
+    few = histories(evidence).filter(pl.col("user").n_unique().over("history") < k)
+    rows = evidence.text().join(few.lazy(), on="user", how="semi", nulls_equal=True)
+    return faults(rows, f"are of histories that fewer than {k} labels have")
 
 
-def _by_people(k: int) -> Callable[[Evidence], str]:
-    def run(evidence: Evidence) -> str:
-        beside = evidence.truth
-        assert beside is not None
-        people = beside.select("released_row", "original_user").collect()
-        rows = evidence.text().select("released_row", "user").collect()
-        who = rows.join(people, on="released_row", how="left").join(
-            histories(evidence), on="user", nulls_equal=True
-        )
-        behind = pl.col("original_user").drop_nulls().n_unique().over("history")
-        few = who.filter((behind < k) | pl.col("original_user").is_null())
-        return faults(few.lazy(), f"are of histories behind which are fewer than {k} people")
-
-    return run
+def _by_people(k: int, evidence: Evidence) -> str:
+    beside = evidence.truth
+    assert beside is not None
+    people = beside.select("released_row", "original_user").collect()
+    rows = evidence.text().select("released_row", "user").collect()
+    who = rows.join(people, on="released_row", how="left").join(
+        histories(evidence), on="user", nulls_equal=True
+    )
+    behind = pl.col("original_user").drop_nulls().n_unique().over("history")
+    few = who.filter((behind < k) | pl.col("original_user").is_null())
+    return faults(few.lazy(), f"are of histories behind which are fewer than {k} people")

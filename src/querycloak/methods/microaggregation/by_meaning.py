@@ -11,7 +11,7 @@ import numpy.typing as npt
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
 from querycloak.kernels import siphash
-from querycloak.kernels.arrays import ranks_in_groups
+from querycloak.kernels.arrays import spans
 from querycloak.keys import derive
 from querycloak.log import MISSING, Batch, IntArray
 from querycloak.methods.microaggregation import (
@@ -269,6 +269,5 @@ class _QueryCategories:
     def of(self, queries: IntArray) -> tuple[IntArray, IntArray]:
         """Return the categories of all queries, and the place of the query of each."""
         sizes = self.sizes(queries)
-        record = np.repeat(np.arange(queries.size), sizes)
         begin = self._start[np.searchsorted(self._query, queries)]
-        return self._node[begin[record] + ranks_in_groups(sizes)], record
+        return self._node[spans(begin, sizes)], np.repeat(np.arange(queries.size), sizes)

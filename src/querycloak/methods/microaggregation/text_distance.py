@@ -23,6 +23,7 @@ import numpy.typing as npt
 from numba import njit
 
 from querycloak.kernels import edit_distance
+from querycloak.kernels.arrays import spans
 from querycloak.kernels.edit_distance import Fractions, Words
 from querycloak.log import NO_TIME, Batch, IntArray
 from querycloak.methods.microaggregation.tree_distance import UNIT, Ints
@@ -233,7 +234,7 @@ def _lay_out(histories: Histories, strings: Strings, lengths: IntArray) -> _Laid
     groups = np.column_stack((edges[:-1].reshape(people, KINDS), edges[KINDS::KINDS])).astype(np.int32)
     numbers = np.column_stack((histories.time, terms, histories.rank))[order]
     bounds = np.concatenate(([0], np.cumsum(sizes[string])))
-    flat = np.arange(bounds[-1]) + np.repeat(strings.starts[string] - bounds[:-1], sizes[string])
+    flat = spans(strings.starts[string], sizes[string])
     marks = np.column_stack((histories.host[order], bounds[:-1], bounds[1:])).astype(np.int32)
     searches = (numbers, marks, strings.words[flat].astype(np.uint32))
     return _Laid((_odd_ones_first(person, string, odd), kind, string), groups, searches)

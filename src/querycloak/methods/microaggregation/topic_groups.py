@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from querycloak.kernels.arrays import spans
 from querycloak.kernels.threads import mirror, strided
 from querycloak.log import IntArray
 from querycloak.methods.microaggregation import mdav
@@ -32,7 +33,7 @@ class Counts:
         """Return the lists of some users only."""
         sizes = np.diff(self.starts)[users]
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        place = np.repeat(self.starts[users] - starts[:-1], sizes) + np.arange(starts[-1])
+        place = spans(self.starts[users], sizes)
         return Counts(starts, self.category[place], self.count[place])
 
     def transposed(self) -> Counts:

@@ -146,13 +146,10 @@ class PrivacyBudget:
 
     def load(self, table: pl.DataFrame | None) -> IntArray:
         """Continue from what earlier releases spent; users who are not in this log are not in its truth."""
+        nobody = np.empty(0, np.int64)
         if table is None:
             self.mark_incomplete()
-        else:
-            self._read(table)
-        return np.empty(0, np.int64)
-
-    def _read(self, table: pl.DataFrame) -> None:
+            return nobody
         totals = table.filter(pl.col("user").is_null())
         if totals.height != 1:
             raise DataError("the book of budgets is damaged")
@@ -163,6 +160,7 @@ class PrivacyBudget:
         users = self._users.encode(people["user"])
         self._before = np.zeros(int(users.max(initial=-1)) + 1)
         self._before[users] = people["spent"].to_numpy()
+        return nobody
 
     def save(self) -> pl.DataFrame:
         """Return what each user has spent after this release; the row without a user holds the totals."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from querycloak.dictionary import Dictionary
-from querycloak.kernels.arrays import grown, ranks_in_groups
+from querycloak.kernels.arrays import grown, spans
 from querycloak.log import MISSING, Batch, IntArray
 from querycloak.text.normalise import words
 
@@ -50,9 +50,7 @@ class Tokenizer:
         some = np.flatnonzero(codes >= 0)
         begin = self._start[codes[some]]
         sizes = self._start[codes[some] + 1] - begin
-        which = np.repeat(np.arange(some.size), sizes)
-        within = ranks_in_groups(sizes)
-        return some[which], self._term[begin[which] + within]
+        return np.repeat(some, sizes), self._term[spans(begin, sizes)]
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,10 @@ class ShortSessions(WindowProtector):
         blank = np.where(enough, held.blank, held.blank | _BESIDE)
         seq = np.full(len(held), moment, np.int64)
         shown = held.replace(query=query, blank=blank, seq=seq)[stays]
-        return self._coarse(self._labelled(shown, session[stays]))
+        shown = self._labelled(shown, session[stays])
+        if self.settings.time == "drop":
+            return apply_time_policy("drop", shown)
+        return shown.replace(time=shown.time - shown.time % _UNITS[self.settings.time])
 
     def _left_of(self, held: Batch) -> IntArray:
         """Write each query from those of its terms that enough people used; `MISSING` if none is left."""
@@ -201,11 +204,6 @@ class ShortSessions(WindowProtector):
         draw = siphash.draw(derive(self.key, "order of sessions"), _ORDER, first)
         mixed = np.lexsort((turn, part, draw[part], shown.time // DAY))
         return shown.replace(user=self.texts.user.intern(labels)[part])[mixed]
-
-    def _coarse(self, shown: Batch) -> Batch:
-        if self.settings.time == "drop":
-            return apply_time_policy("drop", shown)
-        return shown.replace(time=shown.time - shown.time % _UNITS[self.settings.time])
 
     def erase(self, users: IntArray, rows: IntArray) -> None:
         """Drop the held records of these users, and count without them from now on."""

@@ -15,7 +15,7 @@ from querycloak.dictionary import Dictionaries
 from querycloak.errors import ParameterError
 from querycloak.formatting import plural
 from querycloak.guarantee import Guarantee
-from querycloak.kernels.arrays import grown, ranks_in_groups
+from querycloak.kernels.arrays import grown, spans
 from querycloak.kernels.hash_table import CountTable
 from querycloak.kernels.siphash import key_words
 from querycloak.keys import derive
@@ -231,31 +231,28 @@ class Swap(LabelMethod):
         category, top = self._numbers.of(batch.category)
         same = np.broadcast_to(np.int64(0), len(batch))
         slots = self._held.add(batch.replace(user=same, seq=same))  # both will be others' when it leaves
-        step, chunk = (self._swap, CHUNK) if self._guard is None else (self._swap_guarded, GUARDED_CHUNK)
+        chunk = CHUNK if self._guard is None else GUARDED_CHUNK
         released = [np.empty((0, 4), np.int64)]
         for cut in (slice(i, i + chunk) for i in range(0, len(batch), chunk)):
-            out = step(category[cut], top[cut], batch[cut], slots[cut])
+            out = self._swap(category[cut], top[cut], batch[cut], slots[cut])
             out[:, 2] = batch.seq[cut][out[:, 2]]  # the arrival after which it leaves
             released.append(out)
         return self._hand_back(np.concatenate(released))
 
     def _swap(self, category: IntArray, top: IntArray, batch: Batch, slots: IntArray) -> IntArray:
         self._tokens.reserve(len(batch))
-        start = (self.k, *self._words, self.settings.draw == "distinct")
+        start, arrivals = (self.k, *self._words), (category, batch.user, slots)
+        if self._guard is not None:
+            crowd = int(self._numbers.table[:, kernel.HELD].max(initial=0)) + len(batch)
+            self._guard.meet(batch.query, slots)
+            self._guard.make_room(kernel.TRIES * len(batch) * crowd)
+            own = (*arrivals, self._guard.text_of)
+            return self._run(kernel.guarded, (*start, self._guard.limit), own, self._guard.arrays)
+        distinct = self.settings.draw == "distinct"
         if self.settings.level == "auto":
-            patient = (*start, self.settings.patience)
+            patient = (*start, distinct, self.settings.patience)
             return self._run(kernel.swap_with_promotion, patient, (category, top, batch.user, slots))
-        return self._run(kernel.swap, start, (category, batch.user, slots))
-
-    def _swap_guarded(self, category: IntArray, top: IntArray, batch: Batch, slots: IntArray) -> IntArray:
-        assert self._guard is not None
-        self._tokens.reserve(len(batch))
-        crowd = int(self._numbers.table[:, kernel.HELD].max(initial=0)) + len(batch)
-        self._guard.meet(batch.query, slots)
-        self._guard.make_room(kernel.TRIES * len(batch) * crowd)
-        start = (self.k, *self._words, self._guard.limit)
-        arrivals = (category, batch.user, slots, self._guard.text_of)
-        return self._run(kernel.guarded, start, arrivals, self._guard.arrays)
+        return self._run(kernel.swap, (*start, distinct), arrivals)
 
     def _run(
         self,
@@ -339,9 +336,7 @@ class Swap(LabelMethod):
     def _stretches(self) -> IntArray:
         """Return the places of the pool that are in use, category after category."""
         table = self._numbers.table[: len(self._numbers)]
-        starts, sizes = table[:, kernel.START], table[:, kernel.HELD]
-        places: IntArray = np.repeat(starts, sizes) + ranks_in_groups(sizes)
-        return places
+        return spans(table[:, kernel.START], table[:, kernel.HELD])
 
     def snapshot(self) -> State:
         """Return categories, stretches and held records."""

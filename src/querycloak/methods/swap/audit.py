@@ -96,7 +96,9 @@ def _listed(evidence: Evidence, level: int) -> tuple[_Moves, _Moves]:
     gone = gone.filter(pl.Series(searches.head[place] == place)).sort("released_after")
     place = gone["place"].to_numpy()
     parts = [(user, category), (gone["user"], cut.rows[place])]
-    pair = _pairs(pl.concat([_both(*part) for part in parts]))
+    both = pl.concat([users.hash(6) ^ pl.Series(categories).hash(7) for users, categories in parts])
+    ranks: IntArray = both.rank("dense").cast(pl.Int32).to_numpy()
+    pair = ranks - np.int32(1)
     at = gone["released_after"].cast(pl.Int64).to_numpy()
     nowhere, rows = np.full(category.size, -1), gone["released_row"].to_numpy()
     return (
@@ -121,15 +123,6 @@ def remaining(evidence: Evidence, level: Any, leftover: str) -> pl.DataFrame:
     if evidence.erased is not None:
         one = one.join(evidence.erased.select("user").collect(), on="user", how="anti")
     return one.select(pl.col("user", "category").repeat_by("many").explode()).drop_nulls("user")
-
-
-def _both(user: pl.Series, category: IntArray) -> pl.Series:
-    return user.hash(6) ^ pl.Series(category).hash(7)
-
-
-def _pairs(both: pl.Series) -> IntArray:
-    ranks: IntArray = both.rank("dense").cast(pl.Int32).to_numpy()
-    return ranks - np.int32(1)
 
 
 def _crowd(k: int, level: int, evidence: Evidence) -> str:

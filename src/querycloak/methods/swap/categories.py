@@ -44,35 +44,23 @@ class Categories:
 
     def _add(self, code: int) -> int:
         """Number a category, its ancestors first."""
-        key = self._fingerprint(code)
-        number = self._of_print[key] if key in self._of_print else self._new(code, key)
+        texts, own = self._texts.category, np.array([code], np.int64)
+        key = int(texts.fingerprints(own, self._key).view(np.int64)[0]) if code >= 0 else 0
+        if key not in self._of_print:
+            depth = int(texts.depths(own)[0])
+            up = self._linked and depth > 1
+            self._append(key, self._add(int(texts.at_level(own, depth - 1)[0])) if up else MISSING, depth)
         self._number = grown(self._number, code + 2, MISSING)
-        self._number[code + 1] = number
-        return number
+        self._number[code + 1] = self._of_print[key]
+        return self._of_print[key]
 
-    def _new(self, code: int, key: int) -> int:
-        own = np.array([code], np.int64)
-        depth = int(self._texts.category.depths(own)[0])
-        parent = MISSING
-        if self._linked and depth > 1:
-            parent = self._add(int(self._texts.category.at_level(own, depth - 1)[0]))
-        return self._append(key, parent, depth)
-
-    def _append(self, key: int, parent: int, depth: int) -> int:
+    def _append(self, key: int, parent: int, depth: int) -> None:
         number = self._of_print[key] = len(self._of_print)
-        if number >= len(self.table):
-            more = np.zeros((max(len(self.table), 64), kernel.FIELDS), np.int64)
-            self.table = np.concatenate([self.table, more])
+        self.table = grown(self.table, number + 1)
         row = self.table[number]
         row[kernel.KEY] = key
         row[kernel.PARENT], row[kernel.LEVEL] = parent, depth
         row[kernel.CURSOR], row[kernel.NEXT] = number, number if depth <= 1 else MISSING
-        return number
-
-    def _fingerprint(self, code: int) -> int:
-        if code < 0:
-            return 0
-        return int(self._texts.category.fingerprints(np.array([code]), self._key).view(np.int64)[0])
 
     def deepest_first(self) -> IntArray:
         """Order categories for rolling up: the deepest first, equals by a keyed number."""

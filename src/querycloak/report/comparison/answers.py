@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from querycloak.attacks.finding import Finding
 from querycloak.compare.decide import BoundVerdict, eligible, excess, never_proposed, ranked
 from querycloak.compare.result import CandidateResult, Comparison
+from querycloak.formatting import percent
 from querycloak.measures.base import KEEP
-from querycloak.report.numbers import listed, percent, span, with_interval
+from querycloak.report.numbers import listed, span, with_interval
 
 #: The limits that every report answers.
 LIMITS: Final = (0.01, 0.05, 0.10, 0.20)
@@ -164,15 +165,16 @@ def not_linked(comparison: Comparison, attacker: str) -> list[tuple[str, list[st
     return named
 
 
-def verdict_text(judged: BoundVerdict) -> str:
+def verdict_text(candidate: CandidateResult, judged: BoundVerdict) -> str:
     """Return the findings behind a verdict."""
-    if judged.finding is None or judged.strongest_finding is None:
+    if judged.attack is None or judged.strongest is None:
         return judged.why
-    text = f"{judged.attack} {with_interval(judged.finding.share)}"
-    if judged.finding.bound is not None:
-        text += f"; bound {percent(judged.finding.bound)}"
+    found = candidate.findings[judged.attack]
+    text = f"{judged.attack} {with_interval(found.share)}"
+    if found.bound is not None:
+        text += f"; bound {percent(found.bound)}"
     if judged.strongest != judged.attack:
-        strongest = with_interval(judged.strongest_finding.share)
+        strongest = with_interval(candidate.findings[judged.strongest].share)
         text += f". Strongest: {judged.strongest} {strongest}, no bound for it"
     return text
 
@@ -352,14 +354,8 @@ def proposal(found: Mapping[str, Any]) -> list[str]:
         "  It does not protect against",
         *(f"  - {line}" for line in chosen["does_not_protect_against"]),
     ]
-    if found["runners_up"]:
-        lines += ["", "  Next best:"]
-        lines += _runners_up(found["runners_up"])
-    return lines
-
-
-def _runners_up(others: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [
+    others = [
         f"  - {one['name']}: keeps {percent(one['keeps'])}, linked {percent(one['linked']['success'])}"
-        for one in others
+        for one in found["runners_up"]
     ]
+    return [*lines, *(["", "  Next best:", *others] if others else [])]

@@ -6,6 +6,7 @@ import io
 import math
 import re
 from collections.abc import Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from querycloak.compare.result import ATTACKERS, CandidateResult, Comparison
@@ -192,11 +193,7 @@ def svg(comparison: Comparison, use: str = USE, attacker: str = ATTACKER) -> str
     text = out.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     title = f"{titles[use]} against: {titles[attacker]}; tables have the numbers."
-    return text.replace("<svg ", f'<svg class="still" role="img" aria-label="{_attribute(title)}" ', 1)
-
-
-def _attribute(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return text.replace("<svg ", f'<svg class="still" role="img" aria-label="{escape(title)}" ', 1)
 
 
 def _scales(axes: Axes, across: str, up: str) -> None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from querycloak.compare.decide import judge_bound, worst_audit
 from querycloak.compare.result import CandidateResult, Comparison, VariedSetting
+from querycloak.formatting import percent, plural
 from querycloak.measures.base import ALL_USES, KEEP, USES
 from querycloak.report.comparison.answers import ATTACKER, LIMITS, choose, not_linked, unit_of, verdict_text
 from querycloak.report.numbers import (
     capitalised,
     listed,
     megabytes,
-    percent,
-    plural,
     printable,
     seconds,
     span,
@@ -28,31 +27,27 @@ from querycloak.report.risk import TESTS
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 
 
-@dataclass(frozen=True)
-class Game:
+class Game(NamedTuple):
     """What an attacker tries to do, and the nearest of the three tests of European data protection."""
 
     name: str
     question: str
+    test: str
 
     @property
     def title(self) -> str:
         """The test, with the game in brackets."""
         return f"{self.test} ({self.name})"
 
-    @property
-    def test(self) -> str:
-        """The test."""
-        return next(test.name for test in TESTS if self.name in test.games)
 
-
+_QUESTIONS: Final = {
+    "attribution": "Whose record is this?",
+    "identification": "Which label is somebody's whom I know?",
+    "linkage": "Are these two records one person's?",
+    "inference": "What was the search before it was changed?",
+}
 #: The games of attacks.
-GAMES: Final = (
-    Game("attribution", "Whose record is this?"),
-    Game("identification", "Which label is somebody's whom I know?"),
-    Game("linkage", "Are these two records one person's?"),
-    Game("inference", "What was the search before it was changed?"),
-)
+GAMES: Final = tuple(Game(game, _QUESTIONS[game], test.name) for test in TESTS for game in test.games)
 
 
 @dataclass(frozen=True)
@@ -179,7 +174,7 @@ def verdict_rows(comparison: Comparison) -> list[dict[str, Any]]:
             "promise": "; ".join(promise.words for promise in one.promises),
             "audit": worst_audit(one),
             "games": [
-                (judged.verdict, verdict_text(judged))
+                (judged.verdict, verdict_text(one, judged))
                 for judged in (judge_bound(one, game.name) for game in GAMES)
             ],
         }

@@ -45,7 +45,9 @@ class PendingRequest:
     answer: Future[Answer] = field(default_factory=Future)
 
     def __len__(self) -> int:
-        return len(self.body.records) if self.body is not None else 1
+        """Return the number of records or clicks."""
+        records = self.body.records if self.body is not None else self.frame
+        return len(records) if records is not None else 0
 
 
 @dataclass

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -22,11 +23,9 @@ from querycloak.formats.jsonl import as_text, checked, read_objects, refuse
 from querycloak.formats.reading import RawTable, ReadOptions
 from querycloak.formats.source import Block
 from querycloak.formats.validation import BadRows, bad_rows, validate
-from querycloak.kernels.order import heads
 from querycloak.log import IntArray
 from querycloak.service.entries import SCHEMA
 
-_NEVER: Final = np.iinfo(np.int64).max
 #: Skipped rows that an answer lists for each reason, at most; the others are counted.
 LISTED: Final = 100
 _OPTIONS: Final = ReadOptions(required=("user", "query"))
@@ -136,56 +135,52 @@ def shortened(answer: Mapping[str, Any]) -> dict[str, Any]:
 def to_columns(requests: Sequence[ParsedBody], now: int) -> TypedRecords:
     """Return the records of several requests as typed columns; `now` replaces missing times."""
     records = [record for request in requests for record in request.records]
-    plain = _fast_path(records, _messages(requests), _arrivals(requests, now)) if records else None
+    messages, arrivals = _messages(requests), _arrivals(requests, now)
+    plain = _fast_path(records, messages, arrivals) if records else None
     if plain is None:
-        return _slow_path(records, requests, now)
+        return _slow_path(records, requests, messages, arrivals)
     skipped = [{reason: rows.tolist() for reason, rows in one.bad.items()} for one in requests]
     return TypedRecords(plain, np.arange(len(records)), [len(one.records) for one in requests], skipped)
 
 
-def _slow_path(records: Sequence[Record], requests: Sequence[ParsedBody], now: int) -> TypedRecords:
-    """Return records of any kind as typed columns, with the reasons of skipped ones."""
-    sizes = np.array([len(request.records) for request in requests], np.int64)
-    ends = np.cumsum(sizes)
-    columns = {name: _texts([getattr(record, name) for record in records]) for name in FIELDS}
-    table = RawTable(pl.DataFrame({"row": np.arange(len(records)), **columns}), 0, len(records))
-    good = validate(table, _OPTIONS)
-    row = good.frame["row"].to_numpy()
-    request = np.searchsorted(ends, row, side="right")
-    frame = good.frame.drop("row").with_columns(
-        rows_since_head=_rows_since_head(good.frame, _messages(requests)[row])
-    )
-    arrivals = np.broadcast_to(_arrivals(requests, now), len(records))[row]
-    timed = frame.with_columns(pl.col("time").fill_null(pl.Series(arrivals).cast(times.TIME)))
-    accepted = np.bincount(request, minlength=len(requests)).tolist()
-    skipped = [
-        _skipped(one, good.bad, int(end), int(size))
-        for one, end, size in zip(requests, ends, sizes, strict=True)
-    ]
-    typed = timed.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
-    return TypedRecords(typed, row, accepted, skipped)
-
-
 def _messages(requests: Sequence[ParsedBody]) -> IntArray:
     """Return the number of each record's message; a request is one message unless it states otherwise."""
-    found, free = [], 0
+    found, free = [np.empty(0, np.int64)], 0
     for one in requests:
         own = np.zeros(len(one.records), np.int64) if one.message_index is None else one.message_index
         found.append(own + free)
         free += int(own.max(initial=0)) + 1
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+    return np.concatenate(found)
 
 
 def _arrivals(requests: Sequence[ParsedBody], now: int) -> IntArray:
-    """Return the arrival time of each record, or one time for all."""
-    if all(one.arrival_times is None for one in requests):
-        return np.array(now, np.int64)
-    return np.concatenate(
-        [
-            np.full(len(one.records), now) if one.arrival_times is None else one.arrival_times
-            for one in requests
-        ]
+    """Return the arrival time of each record."""
+    found = [np.empty(0, np.int64)]
+    for one in requests:
+        found.append(np.full(len(one.records), now) if one.arrival_times is None else one.arrival_times)
+    return np.concatenate(found)
+
+
+def _slow_path(
+    records: Sequence[Record], requests: Sequence[ParsedBody], messages: IntArray, arrivals: IntArray
+) -> TypedRecords:
+    """Return records of any kind as typed columns, with the reasons of skipped ones."""
+    columns = {name: _texts([getattr(record, name) for record in records]) for name in FIELDS}
+    table = RawTable(pl.DataFrame({"row": np.arange(len(records)), **columns}), 0, len(records))
+    good = validate(table, _OPTIONS)
+    frame, row = good.frame, good.frame["row"].to_numpy()
+    when = frame["time"].to_physical().to_list()
+    searches = zip(
+        messages[row].tolist(), frame["user"].to_list(), frame["query"].to_list(), when, strict=True
     )
+    typed = frame.with_columns(
+        pl.col("time").fill_null(pl.Series(arrivals[row]).cast(times.TIME)),
+        rows_since_head=pl.Series(_distances(list(searches))),
+    ).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+    starts = np.cumsum([0, *(len(request.records) for request in requests)])
+    accepted = np.diff(np.searchsorted(row, starts)).tolist()
+    skipped = [_skipped(one, good.bad, int(start)) for one, start in zip(requests, starts, strict=False)]
+    return TypedRecords(typed, row, accepted, skipped)
 
 
 def _texts(values: list[Value]) -> pl.Series:
@@ -195,116 +190,72 @@ def _texts(values: list[Value]) -> pl.Series:
         return pl.Series([as_text(value) for value in values], dtype=pl.String)
 
 
-def _skipped(request: ParsedBody, bad: BadRows, end: int, size: int) -> dict[str, list[int]]:
+def _skipped(request: ParsedBody, bad: BadRows, start: int) -> dict[str, list[int]]:
     """Return the skipped rows of a request by reason, numbered within the request."""
     found = {reason: rows.tolist() for reason, rows in request.bad.items()}
     for reason, rows in bad.items():
-        mine = rows[(rows >= end - size) & (rows < end)] - (end - size)
+        mine = rows[(rows >= start) & (rows < start + len(request.records))] - start
         if mine.size:
-            found[reason] = sorted(
-                [*found.get(reason, []), *(request.rows[place] for place in mine.tolist())]
-            )
+            found[reason] = sorted(found.get(reason, []) + [request.rows[place] for place in mine.tolist()])
     return found
 
 
-def _rows_since_head(frame: pl.DataFrame, message: IntArray) -> pl.Series:
-    """Return the distance to the first row of each row's search: same message, user, query and time."""
-    when = frame["time"].to_physical().fill_null(_NEVER).to_numpy()
-    who = frame.select(pl.col("user").hash(1) ^ pl.col("query").hash(2)).to_series().to_numpy().view(np.int64)
-    row = np.arange(frame.height)
-    order = np.argsort(when, kind="stable")
-    return pl.Series(
-        row - heads(when, who ^ (message * 0x9E3779B97F4A7C1), row, order, _NEVER), dtype=pl.Int32
-    )
-
-
-def _fast_path(records: Sequence[Any], message: IntArray, arrivals: IntArray) -> pl.DataFrame | None:
+def _fast_path(records: Sequence[Any], messages: IntArray, arrivals: IntArray) -> pl.DataFrame | None:
     """Return plain records as typed columns; None if any of them is not plain.
 
     Plain: user and query are non-empty texts without NUL and not very long; times are missing or of one of
     the forms of `_TIMES`; ranks are integers. The slow path yields the same.
     """
-    users, queries = [one.user for one in records], [one.query for one in records]
-    if not (_all_texts(users) and _all_texts(queries)):
+    users, queries, given, ranks, *others = (list(map(attrgetter(name), records)) for name in FIELDS)
+    needed = _plain_texts(users) and _plain_texts(queries) and "" not in users and "" not in queries
+    if not needed or None in users or None in queries or not all(map(_plain_texts, others)):
         return None
-    urls, categories = _optional([one.url for one in records]), _optional([one.category for one in records])
-    ranks, texts = [one.rank for one in records], [one.time for one in records]
-    if urls is None or categories is None or not set(map(type, ranks)) <= {int, _ABSENT}:
+    when = _parsed_times(given, arrivals)
+    if when is None or not set(map(type, ranks)) <= {int, _ABSENT}:
         return None
-    when = _parsed_times(texts, arrivals)
-    if when is None or _has_nul(users, queries, urls, categories):
-        return None
+    urls, categories = ([text or None for text in texts] if "" in texts else texts for texts in others)
+    distance = _distances(list(zip(messages.tolist(), users, queries, given, strict=True)))
     try:
-        rank = pl.Series("rank", ranks, pl.Int64)
-    except (OverflowError, TypeError):
+        columns = zip(SCHEMA.items(), (users, queries, when, ranks, urls, categories, distance), strict=True)
+        return pl.DataFrame([pl.Series(name, values, kind) for (name, kind), values in columns])
+    except (OverflowError, TypeError):  # a rank of more than 64 bits
         return None
-    distance = _distances(list(zip(message.tolist(), users, queries, texts, strict=True)))
-    return pl.DataFrame(
-        [
-            pl.Series("user", users, pl.String),
-            pl.Series("query", queries, pl.String),
-            when,
-            rank,
-            pl.Series("url", urls, pl.String),
-            pl.Series("category", categories, pl.String),
-            pl.Series("rows_since_head", distance, pl.Int32),
-        ]
-    )
 
 
-def _all_texts(values: list[Any]) -> bool:
-    """Whether all values are texts, none empty or very long."""
-    return set(map(type, values)) == {str} and "" not in values and _short(values)
-
-
-def _short(values: list[str]) -> bool:
-    return max(map(len, values)) * 4 <= validation.QUERY_LIMIT
-
-
-def _optional(values: list[Any]) -> list[str | None] | None:
-    """Return texts with None for empty ones; None if some values are not texts."""
-    kinds = set(map(type, values))
-    if kinds == {_ABSENT}:
-        return values
-    if not kinds <= {str, _ABSENT} or not _short([value for value in values if value is not None]):
-        return None
-    return [value or None for value in values] if "" in values else values
+def _plain_texts(values: list[Any]) -> bool:
+    """Whether all values are missing, or texts without NUL and not very long."""
+    if not set(map(type, values)) <= {str, _ABSENT}:
+        return False
+    texts = list(filter(None, values))
+    return max(map(len, texts), default=0) * 4 <= validation.QUERY_LIMIT and "\0" not in "".join(texts)
 
 
 def _parsed_times(texts: list[Any], arrivals: IntArray) -> pl.Series | None:
     """Return times, with the arrival where one is missing; None if some have no form of `_TIMES`."""
-    arrived = np.broadcast_to(arrivals, len(texts))
-    kinds = set(map(type, texts))
-    if kinds == {_ABSENT}:
-        return pl.Series("time", arrived).cast(times.TIME)
-    if not kinds <= {str, _ABSENT}:
-        return None
     given = [text for text in texts if text is not None]
+    if not given:
+        return pl.Series(arrivals).cast(times.TIME)
+    if set(map(type, given)) != {str}:
+        return None
     length = len(given[0])
     pattern, digits = _TIMES.get(length, _TIMES[20])
     joined = "\n".join(given) + "\n"
     if len(joined) != (length + 1) * len(given) or not pattern.fullmatch(joined):
         return None
     try:
-        texts_alone = np.ndarray(len(given), f"S{digits}", joined.encode(), strides=(length + 1,))
-        read = texts_alone.astype("M8[us]").view(np.int64)
+        without_zones = np.ndarray(len(given), f"S{digits}", joined.encode(), strides=(length + 1,))
+        read = without_zones.astype("M8[us]").view(np.int64)
     except ValueError:  # such as 30 February
         return None
     if read.min() < _YEAR_ONE:
         return None
     if len(given) < len(texts):
-        present = np.array([text is not None for text in texts])
-        filled = np.array(arrived)
-        filled[present] = read
-        read = filled
-    return pl.Series("time", read).cast(times.TIME)
+        given_only, read = read, arrivals.copy()
+        read[[text is not None for text in texts]] = given_only
+    return pl.Series(read).cast(times.TIME)
 
 
-def _has_nul(*columns: Sequence[str | None]) -> bool:
-    return any("\0" in "".join(filter(None, column)) for column in columns)
-
-
-def _distances(whose: list[tuple[int, str, str, str | None]]) -> list[int]:
+def _distances(whose: list[tuple[int, str, str, Any]]) -> list[int]:
     """Return the distance to the first row with the same message, user, query and time."""
     if len(set(whose)) == len(whose):
         return [0] * len(whose)

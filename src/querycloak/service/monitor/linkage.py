@@ -54,10 +54,6 @@ class TruthWindow(StreamObserver):
         with self._lock:
             self._parts, self._count = [], 0
 
-    def __len__(self) -> int:
-        """Return the number of rows in memory, at most twice those that are kept."""
-        return self._count
-
     def truth(self) -> pl.DataFrame:
         """Return the ground truth of the last rows; `released_row` is the offset."""
         with self._lock:

@@ -63,7 +63,7 @@ class Monitor:
     ) -> None:
         self._released, self._state, self._certificate_seconds = released, state, certificate_seconds
         self.certificates = Certificates(folder)
-        self._samples: deque[Sample] = deque(maxlen=SAMPLES)
+        self.samples: deque[Sample] = deque(maxlen=SAMPLES)  # oldest first
         self.window = linkage.TruthWindow()
         self.buffers = BufferStats()
         self.linkage: dict[str, Any] | None = None
@@ -114,14 +114,10 @@ class Monitor:
         """Add a sample of the counts; start a count of held records if it is due."""
         status = self._state().status()
         counts = (status["accepted"], status["released"], status["held"], status["queued"])
-        self._samples.append((round(time.time(), 3), *counts))
+        self.samples.append((round(time.time(), 3), *counts))
         in_progress = self._counting is not None and not self._counting.done()
         if not in_progress and time.monotonic() >= self._next_count:
             self.count_held()
-
-    def samples(self) -> list[Sample]:
-        """Return the samples of the last ten minutes, oldest first; any thread may call this."""
-        return list(self._samples)
 
     def count_held(self) -> Future[Any]:
         """Have the worker count held records; return the future of the count."""
@@ -226,14 +222,14 @@ def by_category(category: pl.Series) -> list[dict[str, Any]]:
     parts = counts.group_by(top.alias("top"), part.alias("part")).agg(pl.col("held").sum())
     parts = parts.sort("held", "part", descending=[True, False])
     listed = [
-        {"category": name, "held": int(rows["held"].sum()), "parts": _shortened(_parts(rows))}
+        {
+            "category": name,
+            "held": int(rows["held"].sum()),
+            "parts": _shortened(rows.select(category="part", held="held").to_dicts()),
+        }
         for (name,), rows in parts.group_by("top", maintain_order=True)
     ]
     return _shortened(sorted(listed, key=lambda one: (-one["held"], one["category"])))
-
-
-def _parts(rows: pl.DataFrame) -> list[dict[str, Any]]:
-    return rows.select(category="part", held="held").to_dicts()
 
 
 def _shortened(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -266,7 +262,7 @@ def overview(state: ServiceState, monitor: Monitor) -> dict[str, Any]:
         "methods": [_method(stage) for stage in state.methods],
         "counts": state.status(),
         "dropped": buffers.dropped,
-        "samples": monitor.samples(),
+        "samples": list(monitor.samples),
         "delay": monitor.window.delay(),
         "age": buffers.age,
         "buffers": buffers.by_category,

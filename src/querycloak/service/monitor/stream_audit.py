@@ -14,7 +14,6 @@ import polars as pl
 from querycloak import certificate
 from querycloak.audits.evidence import Part, number, numbered
 from querycloak.engines import audit as auditing
-from querycloak.engines.audit import AuditResult
 from querycloak.engines.pipeline import Stage
 from querycloak.errors import Gone
 from querycloak.guarantee import Finding
@@ -45,6 +44,8 @@ _ROW: Final[dict[str, Any]] = {
     "query": pl.Int64,
     "category": pl.String,
 }
+_TRUTH: Final = dict.fromkeys(("released_row", "original_row", "original_user", "released_after"), pl.Int64)
+_CHANGED: Final = "lines are missing or changed"
 
 
 # Released lines
@@ -204,57 +205,31 @@ class StreamAuditor:
         return self._audit(part, held) if held is not None else None
 
     def _audit(self, part: AuditSlice, held: pl.DataFrame) -> SliceAudit | None:
+        """Run the audits; the order of arrival replaces the times, which a live stream does not order."""
         original = pl.concat([held, *part.arrived])
         try:
             release = read_table(self._log, part.first, part.last)
         except (Gone, pl.exceptions.PolarsError):  # a line that cannot be read counts as missing
             release = read_table(self._log, 1, 0)
-        truth = _truth(part, held.height)
-        found = self._run_audits(part, release, original, truth, held.height)
-        still = pl.Series(part.still_held, dtype=pl.Int64).implode()
-        self._held, self._present = original.filter(pl.col("row").is_in(still)), found.waiting
-        if not truth.height:
-            return None
-        lineage = [_as_it_left(release, truth), *found.lineage]
-        return SliceAudit(part.first, part.last, found.methods, lineage)
-
-    def _run_audits(
-        self, part: AuditSlice, release: pl.DataFrame, original: pl.DataFrame, truth: pl.DataFrame, held: int
-    ) -> AuditResult:
-        """Run the audits; the order of arrival replaces the times, which a live stream does not order."""
-        erased = _erased(part, held)
-        return auditing.audit(
+        shift = held.height - part.since  # row numbers of an audit begin with the held rows
+        truth = pl.concat(part.truth or [pl.DataFrame(schema=_TRUTH)], how="diagonal_relaxed")
+        truth = truth.with_columns(pl.col("released_after").cast(pl.Int64) + shift)
+        erased = pl.DataFrame(part.erased, {"user": pl.Int64, "erased_after": pl.Int64}, orient="row")
+        found = auditing.audit(
             part.stages,
             release.lazy(),
             original.rename({"_head": "time"}).lazy(),
             truth.lazy(),
-            erased=erased.lazy() if erased.height else None,
+            erased=erased.lazy().with_columns(pl.col("erased_after") + shift) if erased.height else None,
             part=Part(part.since, self._present),
         )
-
-
-def _shift(part: AuditSlice, held: int) -> int:
-    """Return the difference between row numbers of an audit, which begin with held rows, and the stream's."""
-    return held - part.since
-
-
-def _truth(part: AuditSlice, held: int) -> pl.DataFrame:
-    if not part.truth:
-        empty = {"released_row": pl.Int64, "original_row": pl.Int64, "original_user": pl.Int64}
-        return pl.DataFrame(schema=empty | {"released_after": pl.Int64})
-    whole = pl.concat(part.truth, how="diagonal_relaxed")
-    return whole.with_columns(pl.col("released_after").cast(pl.Int64) + _shift(part, held))
-
-
-def _erased(part: AuditSlice, held: int) -> pl.DataFrame:
-    schema = {"user": pl.Int64, "erased_after": pl.Int64}
-    moved = [(user, at + _shift(part, held)) for user, at in part.erased]
-    return pl.DataFrame(moved, schema=schema, orient="row")
-
-
-def _as_it_left(release: pl.DataFrame, truth: pl.DataFrame) -> Finding:
-    same = release["released_row"].equals(truth["released_row"], check_names=False)
-    return Finding(AS_IT_LEFT, "kept" if same else "broken", "" if same else "lines are missing or changed")
+        still = pl.Series(part.still_held, dtype=pl.Int64).implode()
+        self._held, self._present = original.filter(pl.col("row").is_in(still)), found.waiting
+        if not truth.height:
+            return None
+        same = release["released_row"].equals(truth["released_row"], check_names=False)
+        as_it_left = Finding(AS_IT_LEFT, "kept") if same else Finding(AS_IT_LEFT, "broken", _CHANGED)
+        return SliceAudit(part.first, part.last, found.methods, [as_it_left, *found.lineage])
 
 
 def summarise(audits: list[SliceAudit]) -> tuple[list[dict[str, Any]], list[Finding]]:

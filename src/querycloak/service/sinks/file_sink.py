@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from querycloak.errors import DataError, DiskFull
 from querycloak.files import is_full, sync_folder, write_all
-from querycloak.service.sinks.sink import NUMBER, new_lines, number_of
+from querycloak.service.sinks.sink import new_lines, number_of
 
-_PIECE: Final = 1 << 20
 _LONGEST: Final = 64 << 20
 
 
@@ -40,12 +37,15 @@ class FileSink:
         """Find the last line that was written."""
         with _errors(self.path):
             self._descriptor = _open(self.path, new=not self.path.exists())
-            found = _scan(self._descriptor, self.path)
-            before = self._last_rotated(found.count > 0)
-            if found.count and before not in {None, found.first - 1}:
+            found = _scan(self.path)
+            before = self._last_rotated(found.lines > 0)
+            if found.lines and before not in {None, found.first - 1}:
                 raise self._changed(f"it does not go on where `{self._rotated(1).name}` ends")
         self._size, self._torn = found.size, found.torn
-        self.last = found.last if found.count else self.last if before is None else before
+        if found.lines:
+            self.last = found.first + found.lines - 1
+        elif before is not None:
+            self.last = before
 
     def _last_rotated(self, has_lines: bool) -> int | None:
         """Return the number of the last line of `NAME.1`; None if there is and need be none."""
@@ -165,51 +165,31 @@ class FileSink:
             self._descriptor = -1
 
 
-@dataclass
-class _Scan:
+class _Scan(NamedTuple):
     """The content of a file of numbered lines."""
 
     first: int
-    count: int = 0
-    size: int = 0  # of the whole lines
-    torn: bytes = b""  # the bytes after them
-
-    @property
-    def last(self) -> int:
-        """Number of the last whole line."""
-        return self.first + self.count - 1
+    lines: int
+    size: int  # of the whole lines
+    torn: bytes  # the bytes after them
 
 
-def _scan(descriptor: int, path: Path) -> _Scan:
+def _scan(path: Path) -> _Scan:
     """Read a whole file, and check that its lines are numbered one after another."""
-    found = _Scan(number_of(os.pread(descriptor, 64, 0)))
-    for piece in _whole_lines(descriptor, found):
-        count = piece.count(b"\n")
-        expected = range(found.last + 1, found.last + 1 + count)
-        numbers = [int(number) for number in NUMBER.findall(piece)]
-        if numbers != list(expected):
-            same = takewhile(lambda pair: pair[0] == pair[1], zip(expected, numbers, strict=False))
-            wrong = found.last + 1 + sum(1 for _ in same)
-            raise DataError(
-                f"`{path}` was changed or is damaged: it holds another line where line {wrong:,} should be"
-            )
-        found.count += count
-        found.size += len(piece)
-    return found
-
-
-def _whole_lines(descriptor: int, found: _Scan) -> Iterator[bytes]:
-    """Yield a file's whole lines, about 1 MiB at a time; the rest is in `found.torn`."""
-    position = 0
-    while data := os.pread(descriptor, _PIECE, position):
-        position += len(data)
-        data = found.torn + data
-        whole = data.rfind(b"\n") + 1
-        found.torn = data[whole:]
-        if len(found.torn) > _LONGEST:
-            raise DataError("it holds more than 64 MiB without an end of line: these are no released lines")
-        if whole:
-            yield data[:whole]
+    first = count = size = 0
+    with path.open("rb") as file:
+        while (line := file.readline(_LONGEST)).endswith(b"\n"):
+            number = number_of(line)
+            first = first or number
+            if not number or number != first + count:
+                raise DataError(
+                    f"`{path}` was changed or is damaged: it holds another line where line {first + count:,} "
+                    "should be"
+                )
+            count, size = count + 1, size + len(line)
+    if len(line) == _LONGEST:
+        raise DataError("it holds more than 64 MiB without an end of line: these are no released lines")
+    return _Scan(first, count, size, line)
 
 
 def _last_number(descriptor: int) -> int:

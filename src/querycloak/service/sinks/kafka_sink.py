@@ -52,9 +52,7 @@ class KafkaSink:
         self._refusal = None
         made = kafka_client.producer(self.address, self._id, self._on_error)
         self._call(made, lambda: made.init_transactions(kafka_client.TIMEOUT))
-        count = self._call(made, lambda: kafka_client.partition_count(made, self.address))
-        if self.address.partition >= count:
-            raise DataError(f"the topic `{self.address.topic}` has {count} partitions, counted from 0")
+        self._call(made, lambda: kafka_client.partition_count(made, self.address, self.address.partition))
         self._read_last(made)
         self._producer = made
 
@@ -121,7 +119,9 @@ class KafkaSink:
         """Return what a failure means; a producer can be fenced once because a transaction took too long."""
         if self._refusal is not None:
             return self._refusal
-        if not error.fatal() and not kafka_client.is_fenced(error):
+        codes = kafka_client.library().KafkaError
+        fenced = (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH, codes._FATAL)
+        if not error.fatal() and error.code() not in (*fenced, codes.INVALID_PRODUCER_ID_MAPPING):
             return kafka_client.translate(error)
         before, self._fenced_at = self._fenced_at, time.monotonic()
         if self._fenced_at - before < _RIVAL_SECONDS:

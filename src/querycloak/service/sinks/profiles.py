@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -27,14 +27,9 @@ CREATE TABLE IF NOT EXISTS querycloak_stream
 CREATE TABLE IF NOT EXISTS querycloak_profile
     (stream INTEGER NOT NULL, label TEXT NOT NULL, category TEXT NOT NULL, count INTEGER NOT NULL,
      PRIMARY KEY (stream, label, category)) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS querycloak_total
-    (stream INTEGER NOT NULL, category TEXT NOT NULL, count INTEGER NOT NULL,
-     PRIMARY KEY (stream, category)) STRICT, WITHOUT ROWID;
 """
 _ADD: Final = """INSERT INTO querycloak_profile VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET count = count + excluded.count"""
-_ADD_TOTAL: Final = """INSERT INTO querycloak_total VALUES (?, ?, ?) ON CONFLICT (stream, category)
-    DO UPDATE SET count = querycloak_total.count + excluded.count"""
 
 
 class ConcurrentWriter(DataError):
@@ -64,12 +59,8 @@ class ProfileStore:
         """Return a label's counts by category, the most frequent first; None if it has none."""
         return None
 
-    def totals(self) -> dict[str, int]:
-        """Return the counts of all labels by category of the first level, the most frequent first."""
-        return {}
-
     def delete(self, label: str) -> int:
-        """Delete a label's profile, also from the totals. Return how many records it counted."""
+        """Delete a label's profile. Return how many records it counted."""
         return 0
 
     def sync(self) -> None:
@@ -121,7 +112,6 @@ class SqlProfiles(ProfileStore, ABC):
         if upto <= last:
             return last
         self._add_rows(database, rows)
-        self._add_totals(database, ((category, more) for _, category, more in rows))
         query = self._sql("UPDATE querycloak_stream SET last = ? WHERE id = ?")
         database.execute(query, (upto, self._stream))
         return upto
@@ -132,19 +122,11 @@ class SqlProfiles(ProfileStore, ABC):
         ((last,),) = database.execute(query, (self._stream,)).fetchall()
         return int(last)
 
-    def _add_totals(self, database: Any, rows: Iterable[tuple[str, int]]) -> None:
-        totals = [(self._stream, *row) for row in first_levels(rows)]
-        database.cursor().executemany(self._sql(_ADD_TOTAL), totals)
-
     def counts_of(self, label: str) -> dict[str, int] | None:
         """Read one label's rows."""
         query = "SELECT category, count FROM querycloak_profile WHERE stream = ? AND label = ?"
-        return _by_frequency(self._read(self._sql(query), (self._stream, storable(label)))) or None
-
-    def totals(self) -> dict[str, int]:
-        """Read the totals, which every change updates."""
-        query = "SELECT category, count FROM querycloak_total WHERE stream = ?"
-        return _by_frequency(self._read(self._sql(query), (self._stream,)))
+        rows = self._read(self._sql(query), (self._stream, storable(label)))
+        return dict(sorted(rows, key=lambda row: (-row[1], row[0]))) or None
 
     def delete(self, label: str) -> int:
         """Delete the rows; SQLite overwrites them at once, PostgreSQL after its next vacuum."""
@@ -152,12 +134,9 @@ class SqlProfiles(ProfileStore, ABC):
 
     def _delete(self, database: Any, label: str) -> int:
         self._position(database)  # wait for an `add` in another session
-        query = "DELETE FROM querycloak_profile WHERE stream = ? AND label = ? RETURNING category, count"
+        query = "DELETE FROM querycloak_profile WHERE stream = ? AND label = ? RETURNING count"
         found = database.execute(self._sql(query), (self._stream, label)).fetchall()
-        self._add_totals(database, ((category, -count) for category, count in found))
-        query = "DELETE FROM querycloak_total WHERE stream = ? AND count = 0"
-        database.execute(self._sql(query), (self._stream,))
-        return sum(count for _, count in found)
+        return sum(count for (count,) in found)
 
 
 class SqliteProfiles(SqlProfiles):
@@ -275,22 +254,6 @@ class ProfileCounter:
         counted = pl.concat(self._parts).drop_nulls("user").group_by("user", "category").len()
         self._parts, self._records = [], 0
         return self._upto, counted.with_columns(pl.col("category").fill_null("")).rows()
-
-
-def first_levels(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Sum counts by the first level of their category."""
-    whole: Counter[str] = Counter()
-    for category, count in rows:
-        whole[category] += count
-    counted: Counter[str] = Counter()
-    for category, count in whole.items():
-        counted[category.partition("/")[0]] += count
-    return sorted(counted.items())
-
-
-def _by_frequency(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Order by frequency, then by name."""
-    return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
 
 
 def storable(text: str) -> str:

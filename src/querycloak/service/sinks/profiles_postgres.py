@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,9 +26,6 @@ CREATE TABLE IF NOT EXISTS querycloak_stream
 CREATE TABLE IF NOT EXISTS querycloak_profile
     (stream integer NOT NULL, label text NOT NULL, category text NOT NULL, count bigint NOT NULL,
      PRIMARY KEY (stream, label, category));
-CREATE TABLE IF NOT EXISTS querycloak_total
-    (stream integer NOT NULL, category text NOT NULL, count bigint NOT NULL,
-     PRIMARY KEY (stream, category));
 """
 _FRESH = """CREATE TEMPORARY TABLE querycloak_more
             (label text, category text, more bigint) ON COMMIT DROP"""
@@ -38,6 +34,8 @@ _ADD = """INSERT INTO querycloak_profile AS known
           ON CONFLICT (stream, label, category) DO UPDATE SET count = known.count + excluded.count"""
 #: A reader of the page does not wait as long as the worker does.
 _READ_PATIENCE = 2.0
+#: Seconds between two tries, which double up to the longest.
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 1.0
 
 
 class PostgresProfiles(SqlProfiles):
@@ -51,8 +49,8 @@ class PostgresProfiles(SqlProfiles):
     _lock_row = " FOR UPDATE"
 
     def __init__(self, url: str, stream: str = "default", patience: float = 10.0) -> None:
-        self._writer = RetryingConnection(url, Patience(patience))
-        self._reader = RetryingConnection(url, Patience(min(patience, _READ_PATIENCE)))
+        self._writer = RetryingConnection(url, patience)
+        self._reader = RetryingConnection(url, min(patience, _READ_PATIENCE))
         try:
             self._stream, self.last = self._writer.run(lambda database: _register(database, stream))
         except BaseException:
@@ -81,7 +79,7 @@ class PostgresProfiles(SqlProfiles):
 
 def _register(database: Connection, stream: str) -> tuple[int, int]:
     database.execute(_LOCK)
-    if database.execute("SELECT to_regclass('querycloak_total')").fetchone() == (None,):
+    if database.execute("SELECT to_regclass('querycloak_profile')").fetchone() == (None,):
         database.execute(_TABLES)  # only then: a role that may not create tables can use those that are there
     database.execute(
         "INSERT INTO querycloak_stream (name, last) VALUES (%s, 0) ON CONFLICT (name) DO NOTHING", (stream,)
@@ -91,19 +89,10 @@ def _register(database: Connection, stream: str) -> tuple[int, int]:
     return int(found[0]), int(found[1])
 
 
-@dataclass(frozen=True)
-class Patience:
-    """How long to try, and how long to wait between tries."""
-
-    seconds: float
-    first_wait: float = 0.05
-    longest_wait: float = 1.0
-
-
 class RetryingConnection:
     """Runs transactions, one at a time; one that fails because the server is away is run again."""
 
-    def __init__(self, url: str, patience: Patience) -> None:
+    def __init__(self, url: str, patience: float) -> None:
         self._psycopg = _psycopg()
         self._patience = patience
         self._settings = self._parse(url)
@@ -116,14 +105,14 @@ class RetryingConnection:
         except self._psycopg.Error:  # whose message quotes the address, password and all
             raise ParameterError("the address of the PostgreSQL database cannot be understood") from None
         # A server that vanished must not hold a call for longer than the patience.
-        seconds = max(math.ceil(self._patience.seconds), 2)
+        seconds = max(math.ceil(self._patience), 2)
         ours = {"connect_timeout": seconds, "tcp_user_timeout": 1000 * seconds}
         return {"application_name": "querycloak", **ours, **given}
 
     def run(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction. Raise StoreUnavailable after the patience, with nothing done."""
-        give_up = time.monotonic() + self._patience.seconds
-        if not self._lock.acquire(timeout=self._patience.seconds):
+        give_up = time.monotonic() + self._patience
+        if not self._lock.acquire(timeout=self._patience):
             raise self._unavailable("another call waits for it already")
         try:
             return self._try(work, give_up)
@@ -134,7 +123,7 @@ class RetryingConnection:
             self._lock.release()
 
     def _try(self, work: Callable[[Connection], T], give_up: float) -> T:
-        wait = self._patience.first_wait
+        wait = _FIRST_WAIT
         while True:
             try:
                 return self._once(work)
@@ -143,7 +132,7 @@ class RetryingConnection:
                 if time.monotonic() + wait > give_up:
                     raise self._unavailable(self._masked(str(error))) from None
             time.sleep(wait)
-            wait = min(2 * wait, self._patience.longest_wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
 
     def _once(self, work: Callable[[Connection], T]) -> T:
         if self._connection is None:
@@ -157,7 +146,7 @@ class RetryingConnection:
 
     def _unavailable(self, why: str) -> StoreUnavailable:
         return StoreUnavailable(
-            f"PostgreSQL was not available for {self._patience.seconds:g} seconds: {why}",
+            f"PostgreSQL was not available for {self._patience:g} seconds: {why}",
             hint="nothing is lost: it is tried again",
         )
 

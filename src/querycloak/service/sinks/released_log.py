@@ -39,8 +39,8 @@ class ReleasedLog:
         ((first, last, size),) = database.read(
             "SELECT (SELECT min(first) FROM released), max(last), sum(size) FROM released"
         )
-        #: Numbers of the first and the last line that can be read; 1 and 0 if nothing was released yet.
-        self.first, self.last, self._bytes = first or 1, last or 0, size or 0
+        #: Numbers of the first and the last line that can be read (1 and 0 without any), and their bytes.
+        self.first, self.last, self.size = first or 1, last or 0, size or 0
 
     def append(self, first: int, lines: bytes, count: int) -> None:
         """Add lines `first` and following. Raise DataError if those already there differ, or at a gap."""
@@ -51,7 +51,7 @@ class ReleasedLog:
             rows = _rows(self.last + 1, lines, time.time())
             with self._database.transaction() as connection:
                 connection.executemany("INSERT OR REPLACE INTO released VALUES (?, ?, ?, ?, ?, ?)", rows)
-            self.last, self._bytes = self.last + count, self._bytes + len(lines)
+            self.last, self.size = self.last + count, self.size + len(lines)
 
     def _compare(self, first: int, lines: bytes) -> None:
         """Compare the lines that are there already with those that replay has made."""
@@ -113,7 +113,7 @@ class ReleasedLog:
                 if upto == self.last:
                     empty = (upto + 1, upto, now, 0, 0, b"")
                     connection.execute("INSERT INTO released VALUES (?, ?, ?, ?, ?, ?)", empty)
-            self.first, self._bytes = upto + 1, self._bytes - removed
+            self.first, self.size = upto + 1, self.size - removed
             self._database.vacuum()
 
     def _too_old(self, oldest: float) -> tuple[int, int]:
@@ -122,7 +122,7 @@ class ReleasedLog:
         query = "SELECT last, at, size FROM released WHERE last > ? AND size > 0 ORDER BY last LIMIT ?"
         while rows := self._database.read(query, (upto, _MOST_BATCHES)):
             for last, at, size in rows:
-                too_large = self._bytes - removed > self._keep_bytes and last < self.last
+                too_large = self.size - removed > self._keep_bytes and last < self.last
                 if not too_large and at >= oldest:
                     return upto, removed
                 upto, removed = last, removed + size
@@ -131,10 +131,6 @@ class ReleasedLog:
     def keep(self, keep_bytes: int, keep_seconds: float) -> None:
         """Change how much `forget` keeps."""
         self._keep_bytes, self._keep_seconds = keep_bytes, keep_seconds
-
-    def size(self) -> int:
-        """Return the bytes of all lines."""
-        return self._bytes
 
     def sync(self) -> None:
         """Return when all lines are durable."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from querycloak.errors import DataError, Refused
 
-NUMBER = re.compile(rb'^\{"offset": ?(\d+)[,}]', re.MULTILINE)
+_NUMBER = re.compile(rb'\{"offset": ?(\d+)[,}]')
 
 
 class Sink(Protocol):
@@ -67,7 +67,7 @@ def line_count(data: bytes) -> int:
 
 def number_of(line: bytes) -> int:
     """Return the number of a line; 0 if it has none, since the first line is 1."""
-    found = NUMBER.match(line)
+    found = _NUMBER.match(line)
     return int(found[1]) if found else 0
 
 

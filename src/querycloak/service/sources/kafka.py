@@ -54,10 +54,9 @@ class KafkaSource(Source):
 
     def _assign(self) -> range:
         """Assign the partitions at their positions; a new one's position is durable before it is read."""
-        count = self._retry(lambda: kafka_client.partition_count(self._consumer, self.address))
+        own = self.address.partitions or range(1)
+        count = self._retry(lambda: kafka_client.partition_count(self._consumer, self.address, own[-1]))
         partitions = self.address.partitions or range(count)
-        if partitions[-1] >= count:
-            raise DataError(f"the topic `{self.address.topic}` has {count} partitions, counted from 0")
         ends = {number: self._retry(lambda: self._ends(number)) for number in partitions}  # noqa: B023
         place = 0 if self.address.start == "earliest" else 1
         if new := {_key(n): ends[n][place] for n in partitions if _key(n) not in self._read}:

@@ -11,12 +11,13 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from querycloak.errors import Busy, Unavailable
+from querycloak.service.ingest.group_commit import PendingRequest
 from querycloak.service.ingest.parse import ParsedBody
 
 #: Seconds to wait when there is nothing to read, or the service is too busy.
 PAUSE: Final = 0.2
-#: Appends records to the write-ahead log, in one entry with the positions up to which the source was read.
-Submit = Callable[[ParsedBody, Mapping[str, int]], Future[dict[str, Any]]]
+#: Appends a request to the write-ahead log.
+Submit = Callable[[PendingRequest], Future[dict[str, Any]]]
 _log = logging.getLogger("querycloak.service")
 
 
@@ -57,7 +58,8 @@ class Source(ABC):
         """Submit records until they are durable. Return False if the source is stopped before."""
         while True:
             try:
-                answer = self._submit(parsed, read).result()
+                request = PendingRequest("records", parsed, facts={"read": dict(read)})
+                answer = self._submit(request).result()
             except (Busy, Unavailable) as error:
                 self._report(error.message)
                 if self._stopping.wait(PAUSE):

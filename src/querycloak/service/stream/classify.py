@@ -18,14 +18,9 @@ Key = tuple[str, str | None]
 class QueryClassifier:
     """A classifier with a cache of its answers."""
 
-    def __init__(self, classifier: str = "lexical", taxonomy: str | None = None) -> None:
+    def __init__(self, taxonomy: str | None = None) -> None:
         self._taxonomy = text.load_taxonomy(taxonomy) if taxonomy else None
-        self._classifier = classifier
         self._cache: dict[Key, str | None] = {}
-
-    def __len__(self) -> int:
-        """Return the number of cached answers."""
-        return len(self._cache)
 
     def fill(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return records with a category where they had none."""
@@ -46,9 +41,9 @@ class QueryClassifier:
             return {}
         schema = {"query": pl.String, "url": pl.String}
         frame = pl.DataFrame(pairs, schema=schema, orient="row").with_row_index("row")
-        categories = text.classify_log(
-            frame.with_columns(user=pl.lit("")), classifier=self._classifier, taxonomy=self._taxonomy
-        )["category"]
+        categories = text.classify_log(frame.with_columns(user=pl.lit("")), taxonomy=self._taxonomy)[
+            "category"
+        ]
         answers = dict(zip(pairs, categories.to_list(), strict=True))
         self._cache |= answers
         if len(self._cache) > CACHED:

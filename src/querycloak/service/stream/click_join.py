@@ -29,7 +29,7 @@ class _Queue:
 
     def __init__(self) -> None:
         self._chunks: deque[pl.DataFrame] = deque()
-        self._first = 0  # arrival of the oldest
+        self.first = 0  # arrival of the oldest
         self.height = 0
 
     def add(self, frame: pl.DataFrame) -> None:
@@ -42,12 +42,12 @@ class _Queue:
         while len(chunks) > 1 and chunks[-2].height < 2 * chunks[-1].height:
             last = chunks.pop()
             chunks[-1] = pl.concat([chunks[-1], last], rechunk=True)
-        self._first = chunks[0]["_at"][0]
+        self.first = chunks[0]["_at"][0]
 
     def take(self, until: int) -> pl.DataFrame | None:
         """Remove and return the searches that arrived until then; None if there are none."""
         parts = []
-        while self._chunks and self._first <= until:
+        while self._chunks and self.first <= until:
             chunk = self._chunks.popleft()
             size = int(chunk["_at"].search_sorted(until, side="right"))
             parts.append(chunk[:size])
@@ -55,12 +55,8 @@ class _Queue:
             if size < chunk.height:
                 self._chunks.appendleft(chunk[size:])
             if self._chunks:
-                self._first = self._chunks[0]["_at"][0]
+                self.first = self._chunks[0]["_at"][0]
         return pl.concat(parts) if parts else None
-
-    def first_at(self) -> int | None:
-        """Return the arrival of the oldest search; None if there is none."""
-        return self._first if self.height else None
 
     def frame(self) -> pl.DataFrame:
         """Return all searches in order."""
@@ -90,9 +86,9 @@ class ClickJoiner:
         """Return the time at which a search or click is due, in microseconds; None if none is held."""
         while self._arrivals and not any(query_id in self._clicks for query_id in self._arrivals[0][1]):
             self._arrivals.popleft()
-        firsts = [self._queries.first_at(), self._arrivals[0][0] if self._arrivals else None]
-        known = [first for first in firsts if first is not None]
-        return min(known) + self._wait if known else None
+        firsts = [self._arrivals[0][0]] if self._arrivals else []
+        firsts += [self._queries.first] if self._queries.height else []
+        return min(firsts) + self._wait if firsts else None
 
     def add_queries(self, frame: pl.DataFrame, at: int) -> None:
         """Add searches."""

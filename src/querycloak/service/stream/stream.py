@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -100,8 +100,15 @@ class Stream:
         self.read: dict[str, int] = {}  # positions in the source, by file or partition
         self.refusal: Refused | None = None  # of the last entry
         self.last_result: dict[str, int] = {}  # of the last erasure
+        self._outputs: list[Output] = []  # of the entries that are being applied
         self._begin_epoch()
-        _check_methods(stages)
+        check_live(stages)
+        for stage in stages:
+            if stage.traits.fresh_labels:
+                raise UsageError(
+                    f"`{stage.method}`: the service replaces users by pseudonyms itself, anew in each epoch",
+                    hint="leave out `labels=fresh`",
+                )
         self.pipeline.check_ready()
 
     def _begin_epoch(self) -> None:
@@ -126,11 +133,6 @@ class Stream:
         return self.records.count + self.clicks.held
 
     @property
-    def accepted_total(self) -> int:
-        """Number of accepted records; those that are held for their clicks are not numbered yet."""
-        return self.accepted + self.clicks.held
-
-    @property
     def dropped_total(self) -> int:
         """Number of dropped records."""
         return self.accepted - self.released - self.records.count
@@ -143,7 +145,6 @@ class Stream:
 
     def apply(self, entries: Sequence[Entry]) -> Output:
         """Apply entries in order; return the released lines. Entries of records are pushed together."""
-        parts: list[Output] = []
         frames: list[pl.DataFrame] = []
         for entry in entries:
             self.at = max(self.at, entry.at)
@@ -152,21 +153,31 @@ class Stream:
                 at = pl.Series("_at", np.full(entry.frame.height, entry.at))
                 frames.append(entry.frame.hstack([at]))
                 continue
-            parts += self._push_all(frames)
-            frames = []
+            self._push_all(frames)
             self.refusal = None
             try:
-                parts.append(self._apply_other(entry))
+                self._apply_other(entry)
             except Refused as error:  # it changes nothing, now and in every replay
                 self.refusal = error
-        parts += self._push_all(frames)
-        return _joined(parts, self.released)
+        self._push_all(frames)
+        outputs, self._outputs = self._outputs, []
+        if not outputs:
+            return Output(self.released + 1, pl.DataFrame(), pl.DataFrame())
+        truth = pl.concat([one.truth for one in outputs], how="diagonal_relaxed")
+        return Output(outputs[0].first, pl.concat([one.frame for one in outputs]), truth)
 
-    def _push_all(self, frames: list[pl.DataFrame]) -> list[Output]:
-        """Push records, several entries together but never a part of one: a search is within its entry."""
-        return [self.push(pl.concat(batch)) for batch in _batches(frames)]
+    def _push_all(self, frames: list[pl.DataFrame]) -> None:
+        """Push the records of entries and empty the list.
 
-    def push(self, frame: pl.DataFrame) -> Output:
+        About `BATCH_ROWS` rows are pushed together, never a part of an entry: a search is within its entry.
+        """
+        while frames:
+            rows = np.cumsum([frame.height for frame in frames])
+            size = int(np.searchsorted(rows, BATCH_ROWS)) + 1
+            self._push(pl.concat(frames[:size]))
+            del frames[:size]
+
+    def _push(self, frame: pl.DataFrame) -> None:
         """Push accepted records in order of arrival, which is in `_at`."""
         distance = frame["rows_since_head"].to_numpy()
         if ((distance < 0) | (distance > np.arange(frame.height))).any():
@@ -186,13 +197,13 @@ class Stream:
         released, late = self.live.push(encode(places, self.pipeline, read))
         if late.size:
             self.dropped[OUT_OF_ORDER] += int(late.size)
-        return self._output(released)
+        self._release(released)
 
-    def _output(self, batch: Batch) -> Output:
-        """Return released records as numbered lines, and remove dropped ones."""
+    def _release(self, batch: Batch) -> None:
+        """Add released records to the output as numbered lines, and remove dropped ones."""
         if not len(batch):
             self.live.settle()
-            return _no_output(self.released)
+            return
         decoded = decode(self.pipeline, batch, self.records)
         self.live.settle()
         codes = self.pipeline.texts.user.encode(decoded.truth["original_user"].drop_nulls())
@@ -202,32 +213,34 @@ class Stream:
         offset = pl.Series("offset", np.arange(first, self.released + 1))
         columns = (decoded.frame[name] for name in CANONICAL)
         output = Output(first, pl.DataFrame([offset, *columns]), decoded.truth)
+        self._outputs.append(output)
         for observer in self.observers:
             observer.on_release(output)
-        return output
 
-    def _apply_other(self, entry: Entry) -> Output:
+    def _apply_other(self, entry: Entry) -> None:
         if entry.frame is not None:
             add = self.clicks.add_queries if entry.kind == "queries" else self.clicks.add_events
             add(entry.frame, entry.at)
-            return self._push_joined(entry.at)
-        if entry.kind == "tick":
-            joined = self._push_joined(entry.at)
-            return _joined([joined, self._expire(entry)], self.released)
-        if entry.kind == "erasure":
-            return self.erase(str(entry.facts["user"]), entry.facts.get("before", ()))
-        if entry.kind == "setting":
-            return self.change(str(entry.facts["name"]), entry.facts["value"])
-        if entry.kind == "epoch":
-            return self.rotate()
-        raise AssertionError(entry.kind)
+            self._push_joined(entry.at)
+        elif entry.kind == "tick":
+            self._push_joined(entry.at)
+            expired = self._expired(entry.at, int(entry.facts.get("retention", 0)))
+            if expired.size:
+                self.pipeline.discard(expired, EXPIRED)
+                self.live.settle()
+        elif entry.kind == "erasure":
+            self._erase(str(entry.facts["user"]), entry.facts.get("before", ()))
+        elif entry.kind == "setting":
+            self.change(str(entry.facts["name"]), entry.facts["value"])
+        else:
+            assert entry.kind == "epoch", entry.kind
+            self._rotate()
 
-    def _push_joined(self, at: int) -> Output:
+    def _push_joined(self, at: int) -> None:
         """Push the searches whose time for clicks is over."""
         due = self.clicks.due(at)
-        return self.push(due) if due.height else _no_output(self.released)
-
-    # Time
+        if due.height:
+            self._push(due)
 
     def is_due(self, now: int, retention: int) -> bool:
         """Whether a tick at this time would release or drop a record; times in microseconds."""
@@ -235,31 +248,23 @@ class Stream:
         return (joined_at is not None and joined_at <= now) or bool(self._expired(now, retention).size)
 
     def _expired(self, now: int, retention: int) -> IntArray:
+        """Return the records that are held longer than the retention time."""
         return self.records.older_than(now - retention) if retention else np.empty(0, np.int64)
-
-    def _expire(self, entry: Entry) -> Output:
-        """Drop records that are held longer than the retention time, by the time of the entry."""
-        expired = self._expired(entry.at, int(entry.facts.get("retention", 0)))
-        if not expired.size:
-            return _no_output(self.released)
-        self.pipeline.discard(expired, EXPIRED)
-        return self._output(Batch.empty(self.pipeline.texts))
 
     # Epochs and settings
 
-    def rotate(self) -> Output:
+    def _rotate(self) -> None:
         """End the epoch: release or drop held records, then start with other keys and pseudonyms."""
         self.last_result = {}
-        first = self._push_joined(_END_OF_TIME)
-        last = _joined([first, self._output(self.pipeline.close_at(self.accepted))], self.released)
+        self._push_joined(_END_OF_TIME)
+        self._release(self.pipeline.close_at(self.accepted))
         self.dropped.update(self._dropped_by_methods())
         self.epoch += 1
         self._begin_epoch()
         for observer in self.observers:
             observer.on_epoch(self)
-        return last
 
-    def change(self, name: str, value: Any) -> Output:
+    def change(self, name: str, value: Any) -> None:
         """Change a setting of a method that allows it while it runs (`Traits.live_settings`)."""
         self.last_result = {}
         for stage, own in zip(self.pipeline, self.pipeline.traits, strict=True):
@@ -267,7 +272,7 @@ class Stream:
                 stage.change_setting(name, value)
                 for observer in self.observers:
                     observer.on_setting(self)
-                return _no_output(self.released)
+                return
         raise Refused(
             f"`{name}` cannot be changed while the service runs", hint="restart the service with it"
         )
@@ -283,7 +288,7 @@ class Stream:
 
     # Users
 
-    def erase(self, pseudonym: str, before: Sequence[str] = ()) -> Output:
+    def _erase(self, pseudonym: str, before: Sequence[str]) -> None:
         """Erase a user: held records are deleted, and the user's label is never used again.
 
         `before` are the user's pseudonyms of earlier epochs; profiles of all their labels are deleted too.
@@ -302,7 +307,7 @@ class Stream:
             observer.on_erasure(self, label)
         if self._classifier is not None:
             self._classifier.clear_cache()
-        return self._output(Batch.empty(self.pipeline.texts))
+        self.live.settle()
 
     def records_of(self, pseudonym: str) -> tuple[pl.DataFrame, int]:
         """Return the held records of a user, and the number of released ones."""
@@ -345,39 +350,3 @@ class Stream:
         self.read, self.profiles_to_delete = dict(own["read"]), list(own["profiles_to_delete"])
         self.clicks.restore(state_codec.with_prefix("clicks/", parts))
         self.live.load(parts)
-
-
-def _batches(frames: list[pl.DataFrame]) -> Iterator[list[pl.DataFrame]]:
-    """Yield whole frames together, about `BATCH_ROWS` rows at a time."""
-    batch: list[pl.DataFrame] = []
-    for frame in frames:
-        batch.append(frame)
-        if sum(one.height for one in batch) >= BATCH_ROWS:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-def _no_output(released: int) -> Output:
-    return Output(released + 1, pl.DataFrame(), pl.DataFrame())
-
-
-def _joined(parts: list[Output], released: int) -> Output:
-    """Return the outputs of several steps as one."""
-    some = [part for part in parts if len(part)]
-    if not some:
-        return _no_output(released)
-    frames, truths = [part.frame for part in some], [part.truth for part in some]
-    return Output(some[0].first, pl.concat(frames), pl.concat(truths, how="diagonal_relaxed"))
-
-
-def _check_methods(stages: list[Stage]) -> None:
-    """Refuse methods that cannot run in the service."""
-    check_live(stages)
-    for stage in stages:
-        if stage.traits.fresh_labels:
-            raise UsageError(
-                f"`{stage.method}`: the service replaces users by pseudonyms itself, anew in each epoch",
-                hint="leave out `labels=fresh`",
-            )

@@ -65,7 +65,7 @@ class Worker:
         s = self.stream
         return Counts(
             position=self._position,
-            accepted=s.accepted_total,
+            accepted=s.accepted + s.clicks.held,  # these are not numbered yet
             released=s.released,
             held=s.held,
             dropped=s.dropped_total,

@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from querycloak.errors import Unavailable
 from querycloak.service.ingest import parse, ubi
+from querycloak.service.ingest.group_commit import PendingRequest
 from querycloak.service.monitor.monitor import overview
 from querycloak.service.service import Service
 from querycloak.service.stream.stream import Output, StreamObserver
@@ -23,7 +23,6 @@ from querycloak.service.web import auth, bodies, schemas
 from querycloak.service.web.bodies import BodyBudget, RateLimiter
 
 router = APIRouter()
-Batch = TypeVar("Batch")
 _PERSON = schemas.json_body(schemas.Person)
 _LABEL = schemas.json_body(schemas.Label)
 
@@ -39,63 +38,53 @@ Running = Annotated[Service, Depends(_running)]
 
 
 async def _accept(
-    request: Request,
-    holder: auth.TokenHolder,
-    read: Callable[[bytes, bool], Batch],
-    size: Callable[[Batch], int],
-    submit: Callable[[Batch, bytes], Future[dict[str, Any]]],
-) -> tuple[Batch, dict[str, Any]]:
+    request: Request, holder: auth.TokenHolder, read: Callable[[bytes, bool], PendingRequest]
+) -> dict[str, Any]:
     """Read, parse and submit a body within the token's rate; return when its records are on disk."""
     service: Service = request.app.state.service
     limiter: RateLimiter = request.app.state.rate_limiter
     budget: BodyBudget = request.app.state.body_budget
     settings, lines = service.settings, bodies.is_lines(request)
     async with budget.body(request, settings.body_bytes, settings.body_seconds) as body:
-        batch = await bodies.off_loop(body, lambda: read(body, lines))
-        limiter.take(holder.name, size(batch))
-        key = request.headers.get("idempotency-key", "")
-        # Each token has keys of its own, for each route.
-        digest = service.idempotency_digest(f"{request.url.path}\n{holder.name}\n{key}", body) if key else b""
-        return batch, await asyncio.wrap_future(submit(batch, digest))
+        pending = await bodies.off_loop(body, lambda: read(body, lines))
+        limiter.take(holder.name, len(pending))
+        if key := request.headers.get("idempotency-key", ""):
+            # Each token has keys of its own, for each route.
+            pending.key = service.idempotency_digest(f"{request.url.path}\n{holder.name}\n{key}", body)
+        return await asyncio.wrap_future(service.submit(pending))
 
 
 @router.post("/v1/records", status_code=202, openapi_extra=schemas.RECORDS_IN, responses=schemas.INGEST)
 async def accept_records(request: Request, holder: auth.Ingest) -> schemas.Accepted:
     """Accept records. The response means that they are on disk; bad rows are counted by reason."""
-    service: Service = request.app.state.service
-    _, answer = await _accept(
-        request,
-        holder,
-        lambda body, lines: parse.parse(body, lines=lines),
-        lambda batch: len(batch.records),
-        service.submit_records,
-    )
-    return schemas.Accepted.of(answer)
+
+    def read(body: bytes, lines: bool) -> PendingRequest:
+        return PendingRequest("records", parse.parse(body, lines=lines))
+
+    return schemas.Accepted.of(await _accept(request, holder, read))
 
 
 @router.post("/v1/ubi/queries", status_code=202, openapi_extra=schemas.UBI_QUERIES, responses=schemas.INGEST)
 async def accept_queries(request: Request, holder: auth.Ingest, service: Running) -> schemas.Accepted:
     """Accept documents of `ubi_queries`. Each is held for its clicks for a stated time."""
-    _, answer = await _accept(
-        request,
-        holder,
-        lambda body, lines: ubi.queries(body, service.join_key, lines=lines),
-        lambda batch: len(batch.records),
-        service.submit_queries,
-    )
-    return schemas.Accepted.of(answer)
+
+    def read(body: bytes, lines: bool) -> PendingRequest:
+        return PendingRequest("queries", ubi.queries(body, service.join_key, lines=lines))
+
+    return schemas.Accepted.of(await _accept(request, holder, read))
 
 
 @router.post("/v1/ubi/events", status_code=202, openapi_extra=schemas.UBI_EVENTS, responses=schemas.INGEST)
 async def accept_events(request: Request, holder: auth.Ingest, service: Running) -> schemas.Clicked:
     """Accept documents of `ubi_events`; clicks are stored, other actions are not."""
-    (_, ignored), answer = await _accept(
-        request,
-        holder,
-        lambda body, lines: ubi.events(body, service.join_key, lines=lines),
-        lambda batch: batch[0].height,
-        lambda batch, key: service.submit_events(batch[0], key),
-    )
+    ignored = 0
+
+    def read(body: bytes, lines: bool) -> PendingRequest:
+        nonlocal ignored
+        clicks, ignored = ubi.events(body, service.join_key, lines=lines)
+        return PendingRequest("events", frame=clicks)
+
+    answer = await _accept(request, holder, read)
     return schemas.Clicked(accepted=answer["accepted"], ignored=ignored)
 
 

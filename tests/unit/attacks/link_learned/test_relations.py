@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from querycloak.attacks.link_learned import features, relations, words
+from querycloak.attacks.link_learned import features, words
+from querycloak.attacks.link_learned.relations_kernel import NAMES
 from querycloak.attacks.link_learned.words import TermFrequencies
 from querycloak.text.normalise import Tokens, normalise_text
 from tests.reference import naive_relations as naive
@@ -65,13 +66,13 @@ EXPECTED = {
 
 
 def one(frame: pl.DataFrame, first: int = 0, second: int = 1) -> dict[str, float]:
-    found = relations.relate(features.read(frame, OTHERS), np.array([first]), np.array([second]))
-    return dict(zip(relations.NAMES, found[0].tolist(), strict=True))
+    found = features.read(frame, OTHERS).relate(np.array([first]), np.array([second]))
+    return dict(zip(NAMES, found[0].tolist(), strict=True))
 
 
 def test_the_relations_are_those_of_the_paper_in_its_order():
-    assert list(relations.NAMES) == list(EXPECTED)
-    assert len(relations.NAMES) == 27
+    assert list(NAMES) == list(EXPECTED)
+    assert len(NAMES) == 27
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -130,7 +131,7 @@ def test_what_a_log_does_not_have_is_nan_in_every_relation_on_it():
 
 def test_no_pairs_give_no_rows():
     none = np.empty(0, np.int64)
-    assert relations.relate(features.read(PAIR, OTHERS), none, none).shape == (0, 27)
+    assert features.read(PAIR, OTHERS).relate(none, none).shape == (0, 27)
 
 
 POOL = [
@@ -231,17 +232,17 @@ def test_the_fast_relations_equal_the_naive_ones_in_any_order_of_pairs(searches,
     pairs = [(i, j) for i in range(len(rows)) for j in range(len(rows))]
     draws.shuffle(pairs)
     first, second = np.array(pairs, np.int64).T
-    fast, slow = relations.relate(found, first, second), [naively(some) for some in rows]
+    fast, slow = found.relate(first, second), [naively(some) for some in rows]
     for row, (i, j) in zip(fast, pairs, strict=True):
         expected = naive.relations(slow[i], slow[j])
         assert row.tolist() == pytest.approx(
-            [float(expected[name]) for name in relations.NAMES], rel=1e-5, abs=1e-6, nan_ok=True
+            [float(expected[name]) for name in NAMES], rel=1e-5, abs=1e-6, nan_ok=True
         )
 
 
 def test_threads_and_pieces_change_nothing(monkeypatch):
     found = features.read(PAIR, OTHERS)
     first, second = np.repeat([0, 1], 2), np.tile([0, 1], 2)
-    whole = relations.relate(found, first, second, threads=1)
-    monkeypatch.setattr(relations, "_PIECE", 1)
-    assert np.array_equal(relations.relate(found, first, second, threads=3), whole, equal_nan=True)
+    whole = found.relate(first, second, threads=1)
+    monkeypatch.setattr(features, "_PIECE", 1)
+    assert np.array_equal(found.relate(first, second, threads=3), whole, equal_nan=True)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
-from querycloak.clients.obfuscation.base import check_pool
+from querycloak.clients.obfuscation import mixing
 from querycloak.clients.obfuscation.borrowed import align_pool
 from querycloak.clients.obfuscation.history import SearchHistory
 from querycloak.errors import DataError, UsageError
@@ -121,4 +121,4 @@ def test_the_log_counts_without_its_pool():
 
 def test_tmn_takes_no_pool():
     with pytest.raises(UsageError, match="takes no pool"):
-        check_pool(COVERS.get("tmn"), "log.tsv")
+        mixing.cover("log.tsv", "out.tsv", "tmn", pool="others.tsv")

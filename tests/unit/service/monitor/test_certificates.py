@@ -116,7 +116,7 @@ def test_the_hash_is_that_of_the_lines_and_verify_says_so(tmp_path: Path) -> Non
 def _under_their_own_names(service: Service) -> None:
     """Tamper: let every record leave under its author, as if the method did nothing."""
     live = service.worker.stream
-    out = live._output
+    out = live._release
 
     def honest_names(batch: Any) -> Any:
         rows = live.records.columns("_head", "user")
@@ -126,7 +126,7 @@ def _under_their_own_names(service: Service) -> None:
             batch = batch.replace(user=codes)
         return out(batch)
 
-    live._output = honest_names  # type: ignore[method-assign]
+    live._release = honest_names  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize(

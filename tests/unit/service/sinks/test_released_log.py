@@ -43,7 +43,7 @@ def filled(folder: Path, count: int, batch: int = 50, **settings) -> ReleasedLog
 
 def test_a_new_log_is_empty_and_private(tmp_path):
     log = opened(tmp_path / "a" / "state")
-    assert (log.first, log.last, log.read(0, 10), log.size()) == (1, 0, b"", 0)
+    assert (log.first, log.last, log.read(0, 10), log.size) == (1, 0, b"", 0)
     log.append(1, lines(1, 3), 3)
     log.sync()
     found = list((tmp_path / "a" / "state").iterdir())
@@ -73,17 +73,17 @@ def test_it_returns_what_a_list_would_return(tmp_path_factory, steps):
             log.append(first, lines(first, other), other)
             held = max(held, first + other - 1)
         elif step == "open":
-            known = log.first, log.size()
+            known = log.first, log.size
             log._database.close()
             log = opened(folder)
-            assert (log.first, log.size()) == known
+            assert (log.first, log.size) == known
         elif step == "forget":
             log.keep(one, 10**9)
             log.forget(0.0)
         elif step == "expire":
             log.keep(10**9, 0)
             log.forget(10.0**12)
-            assert log.size() == 0
+            assert log.size == 0
         elif one < held and one + 1 < log.first:
             with pytest.raises(Gone):
                 log.read(one, other)
@@ -99,7 +99,7 @@ def test_a_read_spans_batches_and_stops_at_its_limit(tmp_path):
         assert log.read(after, limit) == lines(after + 1, min(limit, 2000 - after))
     again = opened(tmp_path)
     assert again.read(0, 5000) == lines(1, 2000)
-    assert (again.size(), again.first, again.last) == (len(lines(1, 2000)), 1, 2000)
+    assert (again.size, again.first, again.last) == (len(lines(1, 2000)), 1, 2000)
 
 
 def test_a_read_stops_after_some_bytes_and_goes_on_from_there(tmp_path, monkeypatch):
@@ -171,7 +171,7 @@ def test_damage_is_found_by_the_checksum(tmp_path):
 def test_old_lines_leave_by_size_and_by_age(tmp_path):
     log = filled(tmp_path, 2000, keep_bytes=30_000, keep_seconds=10**9)
     log.forget(0.0)
-    assert 25_000 < log.size() <= 30_000
+    assert 25_000 < log.size <= 30_000
     with pytest.raises(Gone, match=f"up to {log.first - 1:,} are no longer kept") as caught:
         log.read(0, 5)
     assert caught.value.http_status == 410
@@ -196,7 +196,7 @@ def test_the_newest_lines_leave_by_age_too_and_numbers_go_on(tmp_path):
     log.forget(now(log) + 78)
     assert log.read(0, 9) == lines(1, 3)
     log.forget(now(log) + 80)
-    assert (log.first, log.last, log.size(), log.read(3, 9)) == (4, 3, 0, b"")
+    assert (log.first, log.last, log.size, log.read(3, 9)) == (4, 3, 0, b"")
     with pytest.raises(Gone, match="up to 3 are"):
         log.read(0, 9)
     log.forget(10.0**12)

@@ -168,18 +168,18 @@ class Door:
     def __init__(self):
         self.requests, self.read, self.busy = [], {}, 0
 
-    def submit(self, parsed, read):
+    def submit(self, request):
         if self.busy:
             self.busy -= 1
             raise Unavailable("not now")
         answer = Future()
         try:
-            found = to_columns([parsed], 0)
+            found = to_columns([request.body], 0)
         except Exception as error:
             answer.set_exception(error)
             return answer
         self.requests.append(found.frame.select("user", "query", "rank").rows())
-        self.read = read
+        self.read = request.facts["read"]
         answer.set_result({"accepted": found.accepted[0], "skipped": found.skipped[0]})
         return answer
 

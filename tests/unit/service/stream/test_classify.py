@@ -41,14 +41,14 @@ def test_a_batch_with_more_queries_than_are_remembered_is_filled() -> None:
     one = QueryClassifier()
     found = answers(one.fill(records(many)))
     assert found[:3] == found[-3:] == answers(QueryClassifier().fill(records(KNOWN)))
-    assert len(one) <= 10
+    assert len(one._cache) <= 10
 
 
 def test_memory_stays_within_its_bound() -> None:
     one = QueryClassifier()
     for batch in range(30):
         one.fill(records([f"term{batch}x{number}" for number in range(batch % 5)]))
-        assert len(one) <= 10
+        assert len(one._cache) <= 10
 
 
 def test_an_address_counts_as_in_files() -> None:

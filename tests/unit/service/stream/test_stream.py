@@ -42,6 +42,7 @@ def records(users=12, seed=5):
 
 
 LOG = records()
+EPOCH = Entry("epoch", 1)
 
 
 def stream(methods, chosen):
@@ -58,7 +59,7 @@ def lines(outputs):
 
 def whole(methods, chosen):
     one = stream(methods, chosen)
-    return lines([one.apply([entry(LOG)]), one.rotate()]), one
+    return lines([one.apply([entry(LOG)]), one.apply([EPOCH])]), one
 
 
 @pytest.mark.parametrize(("methods", "chosen"), METHODS)
@@ -68,7 +69,7 @@ def test_cutting_changes_nothing(methods, chosen, cuts, together):
     pieces = [LOG[a:b] for a, b in zip([0, *cuts], [*cuts, LOG.height], strict=True)]
     one = stream(methods, chosen)
     steps = [[entry(p) for p in pieces]] if together else [[entry(p)] for p in pieces]
-    assert lines([*(one.apply(step) for step in steps), one.rotate()]) == expected
+    assert lines([*(one.apply(step) for step in steps), one.apply([EPOCH])]) == expected
 
 
 @pytest.mark.parametrize(("methods", "chosen"), METHODS)
@@ -85,7 +86,7 @@ def test_a_restart_changes_nothing(methods, chosen, at, twice):
         second = third
     after = second.apply([entry(LOG[at:])])
     assert (second.accepted, second.held + second.released + second.dropped_total) == (LOG.height, LOG.height)
-    assert lines([before, after, second.rotate()]) == expected
+    assert lines([before, after, second.apply([EPOCH])]) == expected
 
 
 @pytest.mark.parametrize(("methods", "chosen"), METHODS[:4])
@@ -94,7 +95,7 @@ def test_a_stream_gives_what_the_local_engine_gives(methods, chosen):
     assert one.accepted == one.released + one.dropped_total
     frames = [stream(methods, chosen)]
     live = frames[0].apply([entry(LOG)])
-    last = frames[0].rotate()
+    last = frames[0].apply([EPOCH])
     shown = pl.concat([part.frame.drop("offset") for part in (live, last) if len(part)])
     pipeline = Pipeline(parse_stages(methods, chosen), derive(SECRET, "stream", "0"), Dictionaries())
     rows = pl.Series(np.arange(LOG.height))
@@ -112,7 +113,7 @@ def test_texts_that_nothing_refers_to_are_forgotten_and_change_nothing(methods, 
         parts.append(one.apply([entry(LOG[start : start + 40])]))
         one.snapshot()
         assert len(one.pipeline.texts.query) <= one.held + 3 * 40
-    assert lines([*parts, one.rotate()]) == expected
+    assert lines([*parts, one.apply([EPOCH])]) == expected
 
 
 def test_everything_is_released_held_or_dropped_at_every_moment():
@@ -143,7 +144,7 @@ def test_fresh_labels_are_refused():
 def test_an_epoch_draws_other_labels():
     one = stream(["cohort"], {"k": "6", "shards": "1"})
     first = one.apply([entry(LOG)])
-    one.rotate()
+    one.apply([EPOCH])
     second = one.apply([entry(LOG)])
     assert (one.epoch, second.first) == (1, one.released - len(second) + 1)
     assert first.frame["query"].equals(second.frame["query"])
@@ -160,7 +161,7 @@ def test_records_of_an_erased_user_are_dropped_and_the_label_is_never_used_again
     assert waiting
     assert one.last_result["held"] == LOG.head(2).filter(pl.col("user") == name).height
     assert one.erased.current(name, 0) != name
-    shown = pl.concat([part.frame for part in (one.apply([entry(LOG)]), one.rotate()) if len(part)])
+    shown = pl.concat([part.frame for part in (one.apply([entry(LOG)]), one.apply([EPOCH])) if len(part)])
     assert name not in shown["user"].to_list()
     assert one.accepted == one.released + one.held + one.dropped_total
 
