@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numba import njit
@@ -15,6 +15,22 @@ from querycloak.protector import State
 _CHUNK: Final = 1 << 14  # records counted at once, so that the tables stay as small as the window
 _PARTS: Final = ("first", "second", "value")  # of a table of pairs
 _USER: Final = (1 << 32) - 1  # the lower half of a key and a user in one number
+
+
+class UserCount(Protocol):
+    """Number of different users of each key."""
+
+    def add(self, key: IntArray, user: IntArray, time: IntArray) -> IntArray:
+        """Count records; return the number of users of each record's key so far."""
+
+    def erase(self, users: IntArray) -> None:
+        """Count without these users."""
+
+    def snapshot(self) -> State:
+        """Return the state as arrays."""
+
+    def restore(self, state: State) -> None:
+        """Continue from a snapshot."""
 
 
 def key_and_user(key: IntArray, user: IntArray) -> IntArray:
