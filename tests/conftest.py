@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(autouse=True)
 def _state_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state-home"))
+
+
+@pytest.fixture(autouse=True)
+def _kernels_are_loaded() -> Iterator[None]:
+    """Wait for a thread that compiles kernels: numba's compiler sets the warning filters of all threads."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name == "warm-up":
+            thread.join()
 
 
 @pytest.fixture

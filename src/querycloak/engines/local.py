@@ -82,7 +82,7 @@ class LocalEngine:
     def run(self, source: LogSource, task: Task) -> Iterator[Released]:
         """Yield released records in release order."""
         self._pipeline = task.pipeline
-        warming = threading.Thread(target=warm_up, args=(task.stages,), daemon=True)
+        warming = threading.Thread(target=warm_up, args=(task.stages,), name="warm-up", daemon=True)
         warming.start()  # while the file is read
         return run(task.pipeline, source.pieces(task.key, task.stages))
 
