@@ -96,7 +96,7 @@ class Finding:
 class Findings(list[Finding]):
     """Several findings; in a notebook, a table.
 
-    `untested` names stated bounds, by method and game, whose game some attack was to play and none could.
+    `untested` names stated bounds, by method and game, whose game attacks played but none tested.
     """
 
     untested: Sequence[str] = ()

@@ -74,9 +74,9 @@ def attack(
 
 
 def _untested(certificate: Mapping[str, Any], findings: Findings) -> list[str]:
-    """Return the stated bounds on games that attacks were to play, where none of these attacks applied."""
+    """Return the stated bounds on games that attacks were to play, where none was held against a bound."""
     view = AttackerView(pl.DataFrame(), certificate)
-    games = {one.game for one in findings} - {one.game for one in findings if not one.not_applicable}
+    games = {one.game for one in findings} - {one.game for one in findings if one.holds is not None}
     stated = [(name, one) for name, own in view.stages if own for one in own.bounds]
     return [
         f"{name} ({one.game})"

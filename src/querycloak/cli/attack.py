@@ -35,7 +35,7 @@ _HEAD = ("attack", "game", "success", "95 % interval", "bound", "holds", "n", "s
 @click.option(
     "--fail-above-bound",
     is_flag=True,
-    help="Exit with 4 if a stated bound is beaten or untested.",
+    help="Exit with 4 if a stated bound is beaten, or if no attack of its game could test it.",
 )
 @click.option("--write-log", metavar="FILE", help="Write the log that one attribution rebuilt (mode 0600).")
 @click.option(

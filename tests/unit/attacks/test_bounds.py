@@ -103,7 +103,10 @@ def test_a_bound_that_no_attack_could_test_is_named(toy):
     assert run.attack(release, certificate, original, truth, ["link-repeat"]).untested == []
     without = run.attack(release.drop("query"), certificate, original, truth, ["link-repeat", "link-pairs"])
     assert without.untested == ["toy-groups (attribution)"]
-    # Nobody asked for an attack that could test it.
+    # An attack that knows more than the bound assumes tests nothing.
+    knowing = run.attack(release, certificate, original, truth, ["link-overlap", "link-repeat"])
+    assert knowing.untested == ["toy-groups (identification)"]
+    # No attack of this game was asked for.
     assert run.attack(release, certificate, original, truth, ["link-pairs"]).untested == []
 
 
