@@ -343,6 +343,9 @@ def _audited(
 def _pieces(writer: formats.Writer, names: tuple[str, ...]) -> Iterator[pl.DataFrame]:
     """Read columns of the very bytes that would be published."""
     for piece in formats.pieces(writer.temporary_path, layout=writer.layout, required=()):
+        if lost := [name for name in writer.layout.mapping if name not in piece.frame.columns]:
+            missing = f"`{writer.layout.format}` does not read the columns {', '.join(lost)} that it writes"
+            raise BrokenPromise(f"{_UNREADABLE}: {missing}")
         if piece.skipped.total:
             raise BrokenPromise(_UNREADABLE)
         frame = piece.frame.rename({"row": "released_row"})

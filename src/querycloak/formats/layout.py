@@ -131,7 +131,7 @@ class Layout:
 
     def _as_tsv(self) -> Layout:
         style = self.time_style if times.is_style(self.time_style) else times.RFC3339
-        return replace(self, format="tsv", header=True, time_style=style)
+        return replace(self, format="tsv", header=True, delimiter="\t", time_style=style)
 
 
 def _free_name(name: str, taken: set[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +16,8 @@ from querycloak import formats
 from querycloak.engines.pipeline import Pipeline, parse_stages
 from querycloak.engines.release import ReleaseJob, make_release
 from querycloak.errors import BrokenPromise, DataError, ParameterError, Refused, UnknownName, UsageError
+from querycloak.formats.delimited import Csv
+from querycloak.formats.registry import FORMATS, FormatTraits
 from querycloak.methods.rules import Rules
 from querycloak.registry import METHODS
 
@@ -44,6 +47,26 @@ def test_a_method_does_not_go_by_a_column_that_an_earlier_one_empties():
     release = qc.protect(qc.generate(150, seed=3), "short-sessions", "graph-suppress", seed=1, **settings)
     assert release.report.released == 0
     assert release.report.reasons["graph-suppress"].keys() == {"the query led to too few URLs"}
+
+
+class _Forgetful(Csv):
+    """Writes all columns, but reads clicks never."""
+
+    name = "forgetful"
+    traits = FormatTraits(extensions=(".forgetful",), by_line=True, quoting=True, header=True)
+
+    def reader(self, source, options):
+        reader = super().reader(source, options)
+        tables = reader.tables
+        reader.tables = lambda: (replace(table, frame=table.frame.drop("url")) for table in tables())
+        return reader
+
+
+def test_a_column_that_the_audit_cannot_read_stops_the_release(monkeypatch, tmp_path, log_file):
+    monkeypatch.setattr(FORMATS, "added", {_Forgetful.name: _Forgetful})
+    with pytest.raises(BrokenPromise, match="`forgetful` does not read the columns url that it writes"):
+        protect(_request(log_file, tmp_path / "out.forgetful"))
+    assert _files(tmp_path) == ["log.parquet"]
 
 
 def test_one_run_writes_release_certificate_private_part_and_truth(tmp_path, log_file):

@@ -118,6 +118,12 @@ def test_a_format_of_another_package_is_a_file_and_a_line(package, tmp_path):
     run("protect", "log.data", "-m", "frequent-only", "-s", "k=2", "-o", "again.csv", "--format", "pairs")
     assert (tmp_path / "again.csv").read_text().splitlines()[0] == "user,query,time"
     assert (tmp_path / "again.csv").read_text().count("weather") == 6
+    run("classify", "log.data", "-o", "classified.pairs")  # its columns do not fit: it turns into tsv
+    assert (tmp_path / "classified.pairs").read_text().splitlines()[0].split("\t")[:3] == [
+        "user",
+        "query",
+        "time",
+    ]
 
 
 def test_the_service_reads_lines_of_another_package(package, tmp_path):
