@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from querycloak.errors import UnknownName
+from querycloak.errors import QueryCloakError, UnknownName, UsageError
 
 if TYPE_CHECKING:
     from querycloak.protector import Labels, Traits
@@ -53,7 +53,15 @@ class Registry:
         if name not in self._table:
             raise UnknownName(f"no {self.kind} is called `{name}`", hint=self._hint(name))
         module, _, attribute = self._table[name].partition(":")
-        return getattr(import_module(module), attribute)
+        try:
+            return getattr(import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            if name in self.built_in or isinstance(error, QueryCloakError):
+                raise
+            raise UsageError(
+                f"the {self.kind} `{name}` is a plug-in that cannot be loaded ({type(error).__name__})",
+                hint=f"repair or uninstall the package of `{module}`",
+            ) from error
 
     def _hint(self, name: str) -> str:
         near = get_close_matches(name, self.names(), n=1)
