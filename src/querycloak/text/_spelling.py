@@ -34,8 +34,6 @@ def variants(letters, low, high, deletions, out):  # type: ignore[no-untyped-def
     """Fill `out` with the hashes of a word and of what deletions leave of it; return their number."""
     out[0] = _hash(letters, low, high, NOTHING, NOTHING)
     count = 1
-    if deletions < 1:
-        return count
     for i in range(low, high):
         out[count] = _hash(letters, low, high, i, NOTHING)
         count += 1

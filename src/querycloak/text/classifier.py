@@ -43,7 +43,7 @@ RATES = np.array([2.0, 1.5, 1.0, 0.7, 0.5])  # one round over the lexicon each
 UNSEEN = 1e-4  # probability of a topic for which the lexicon has no phrase
 SEED = 7  # of the order of the training phrases
 
-#: Categories by the form of a query: an e-mail address, a phone number, a postal code.
+#: Categories by the form of a query: an e-mail address, a phone number, a postal code. No query has two.
 FORMS: Final = {
     r"[^\s@]+@[^\s@]+\.[a-z]{2,}": "Computers/Email",
     r"^\s*\(?\d{3}\)?[-. ]?\d{3}[-. ]?\d{4}\s*$": "Reference/Phone Directories",
@@ -167,10 +167,9 @@ class LexicalClassifier:
 
     def _classify(self, queries: pl.Series) -> Classification:
         answer = self._by_words(queries)
-        paths = _forms(queries)
-        for path in paths.unique().drop_nulls().to_list():
+        for pattern, path in FORMS.items():
             if path in self.taxonomy:
-                rows = (paths == path).fill_null(False).to_numpy()
+                rows = queries.str.contains(pattern).fill_null(False).to_numpy()
                 answer.category[rows] = self.taxonomy.node(path)
                 answer.evidence[rows] = Evidence.FORM
                 answer.confidence[rows] = FORM
@@ -191,14 +190,6 @@ class LexicalClassifier:
         evidence = np.where((node >= 0) | readable, evidence, Evidence.NONE).astype(np.int8)
         category = np.where(evidence == Evidence.NGRAMS, topic, node)
         return Classification(category, calibrate(chance, evidence), evidence)
-
-
-def _forms(queries: pl.Series) -> pl.Series:
-    """Return the category path that a query's form stands for, or null."""
-    answer = pl.lit(None, dtype=pl.String)
-    for pattern, path in reversed(FORMS.items()):
-        answer = pl.when(pl.col("query").str.contains(pattern)).then(pl.lit(path)).otherwise(answer)
-    return queries.to_frame("query").select(answer.alias("path")).to_series()
 
 
 def _in_pieces(classify: Callable[[pl.Series], Classification], texts: pl.Series) -> Classification:

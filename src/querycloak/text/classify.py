@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from threading import Lock
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -13,6 +11,7 @@ import polars as pl
 from querycloak.errors import DataError, ParameterError
 from querycloak.registry import Registry
 from querycloak.text.classifier import WEAK_EVIDENCE, Classification, LexicalClassifier
+from querycloak.text.senses import locked_cache
 from querycloak.text.taxonomy import Taxonomy
 
 
@@ -43,19 +42,15 @@ CLASSIFIERS: Final = Registry(
 
 DEEPEST: Final = 13  # levels of a path in a log
 PIECE: Final = 100_000  # distinct queries that are classified between two reports of progress
-_making = Lock()
 
 #: Called with the number of distinct queries that are classified, and of all.
 Progress = Callable[[int, int], None]
 
 
+@locked_cache(maxsize=4)
 def default_classifier(taxonomy: Taxonomy | None = None) -> LexicalClassifier:
     """Return the lexical classifier of a taxonomy, built once."""
-    with _making:
-        return _lexical(taxonomy)
-
-
-_lexical = lru_cache(maxsize=4)(LexicalClassifier)
+    return LexicalClassifier(taxonomy)
 
 
 def make(name: str, taxonomy: Taxonomy | None = None, **settings: Any) -> Classifier:

@@ -106,20 +106,14 @@ def is_stop(column: Sequence[str]) -> BoolArray:
     return (silent | series.str.contains(r"^[0-9]{1,4}$")).to_numpy()
 
 
-def opens_tail(column: Sequence[str]) -> BoolArray:
-    """Mark words that open a tail such as `in boston`."""
-    return pl.Series("word", column, dtype=pl.String).is_in(list(TAIL_OPENERS)).to_numpy()
-
-
-def in_tail(opens: BoolArray, stop: BoolArray, codes: IntArray, bounds: IntArray) -> BoolArray:
+def in_tail(tokens: Tokens, stop: BoolArray) -> BoolArray:
     """Mark words after the first `in`, `for`, ... of their text, if a content word precedes that one."""
-    content = ~stop[codes]
-    before: IntArray = np.cumsum(content) - content
-    first: IntArray = np.repeat(before[np.minimum(bounds[:-1], codes.size - 1)], np.diff(bounds))
-    opening = opens[codes] & (before > first)
-    opened = np.cumsum(opening)
-    at_start = np.repeat(opened[np.minimum(bounds[:-1], codes.size - 1)], np.diff(bounds))
-    return np.asarray(opened > at_start, np.bool_)
+    opens = pl.Series(tokens.words, dtype=pl.String).is_in(list(TAIL_OPENERS)).to_numpy()
+    first = np.repeat(tokens.bounds[:-1], np.diff(tokens.bounds))  # word of each word's text
+    content = ~stop[tokens.codes]
+    before = np.cumsum(content) - content
+    opened = np.cumsum(opens[tokens.codes] & (before > before[first]))
+    return np.asarray(opened > opened[first], np.bool_)
 
 
 @cache

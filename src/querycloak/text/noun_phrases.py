@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import Any, Final
 
 import polars as pl
@@ -70,6 +70,4 @@ def _cleaned(phrases: Sequence[str]) -> list[str]:
 
 
 def _without_leading(text: str) -> str:
-    words = text.split(" ")
-    first = next((i for i, word in enumerate(words) if word and word not in FUNCTION_WORDS), len(words))
-    return " ".join(words[first:])
+    return " ".join(dropwhile(FUNCTION_WORDS.__contains__, text.split()))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from querycloak.text import _phrases as phrases
 from querycloak.text import _spelling as kernel
 from querycloak.text.lexicon import CURATED_WORD, UNKNOWN, FloatArray, Vocabulary
-from querycloak.text.normalise import STOP_WORDS, BoolArray, IntArray, Tokens, in_tail, is_stop, opens_tail
+from querycloak.text.normalise import STOP_WORDS, BoolArray, IntArray, Tokens, in_tail, is_stop
 
 SHORTEST, TWO_ERRORS_FROM = 4, 8  # letters from which one and two errors are corrected
 LONGEST = kernel.MOST_LETTERS
@@ -45,44 +45,36 @@ class SpellingCorrector:
         self._lock = RLock()
 
     @cached_property
-    def _known(self) -> IntArray:
-        """The words that a correction may lead to."""
-        words = self._vocabulary.words
-        common = self._vocabulary.commonness >= CURATED_WORD
-        return np.array([i for i in np.flatnonzero(common).tolist() if _is_correctable(words[i])], np.int64)
-
-    @cached_property
-    def _index(self) -> tuple[Any, Any]:
-        letters, bounds = as_bytes([self._vocabulary.words[i] for i in self._known.tolist()])
+    def _index(self) -> tuple[IntArray, Any, Any]:
+        """The words that a correction may lead to, their letters, and the deletions of these."""
+        words, commonness = self._vocabulary.words, self._vocabulary.commonness
+        curated = np.flatnonzero(commonness >= CURATED_WORD).tolist()
+        known = np.array([i for i in curated if _is_correctable(words[i])], np.int64)
+        letters, bounds = as_bytes([words[i] for i in known.tolist()])
         sizes = np.diff(bounds)
         buckets = 1 << max(10, int(30 * sizes.size).bit_length() - 1)
-        common = np.log2(np.minimum(self._vocabulary.commonness[self._known], 1000.0))
-        return (letters, bounds, common), kernel.index_deletions(letters, bounds, _deletions(sizes), buckets)
+        common = np.log2(np.minimum(commonness[known], 1000.0))
+        deletions = kernel.index_deletions(letters, bounds, _deletions(sizes), buckets)
+        return known, (letters, bounds, common), deletions
 
     def correct(self, words: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Return each word's correction as a number of the vocabulary (-1: none), and halves of errors."""
         answer = np.full(len(words), UNKNOWN, np.int64)
         half_errors = np.zeros(len(words), np.int64)
         asked = np.array([i for i, word in enumerate(words) if _is_correctable(word)], np.int64)
-        with self._lock:
-            known = self._known
-            index = self._index if asked.size and known.size else ()
-        if index:
+        if asked.size:
+            with self._lock:
+                known, *index = self._index
             letters, bounds = as_bytes([words[i] for i in asked.tolist()])
             sizes = np.diff(bounds)
-            near, half_errors[asked] = kernel.nearest(
-                letters, bounds, _deletions(sizes), _allowed_half_errors(sizes), *index
-            )
-            answer[asked] = np.where(near >= 0, known[near], UNKNOWN)
+            allowed = 2 * (sizes >= SHORTEST).astype(np.int64) + 2 * (sizes >= TWO_ERRORS_FROM)
+            near, half_errors[asked] = kernel.nearest(letters, bounds, _deletions(sizes), allowed, *index)
+            answer[asked] = np.append(known, UNKNOWN)[near]
         return answer, half_errors
 
 
 def _is_correctable(word: str) -> bool:
     return SHORTEST <= len(word) <= LONGEST and word.isascii() and word.isalpha()
-
-
-def _allowed_half_errors(sizes: IntArray) -> IntArray:
-    return 2 * (sizes >= SHORTEST).astype(np.int64) + 2 * (sizes >= TWO_ERRORS_FROM)
 
 
 def _deletions(sizes: IntArray) -> IntArray:
@@ -217,7 +209,7 @@ class TokenResolver:
         tokens = join_split_words(written, self._vocabulary)
         words, codes = tokens.words, tokens.codes
         spelt, stem, stop = self._vocabulary.spelt(words), self._vocabulary.stemmed(words), is_stop(words)
-        tail = in_tail(opens_tail(words), stop, codes, tokens.bounds)
+        tail = in_tail(tokens, stop)
         known = _Words(words, spelt, stem, stop, np.ones(spelt.size))
         parts = self._repair(known)
         flags = stop[codes] * phrases.STOP + tail * phrases.TAIL
