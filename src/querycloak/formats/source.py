@@ -61,7 +61,10 @@ class Source:
             start = self._read(8)
             self.compression = compression_of(start)
             self._chunks = self._decompressed(start)
-            self.head = _gather(self._chunks, _HEAD).removeprefix(BYTE_ORDER_MARK)
+            head = b""
+            while len(head) < _HEAD and (chunk := next(self._chunks, None)) is not None:
+                head += chunk
+            self.head = head.removeprefix(BYTE_ORDER_MARK)
         except DataError:
             self.close()
             raise
@@ -111,16 +114,6 @@ def _size(path: str | Path | bytes) -> int:
     if isinstance(path, bytes):
         return len(path)
     return 0 if str(path) == "-" else Path(path).stat().st_size
-
-
-def _gather(chunks: Iterator[bytes], least: int) -> bytes:
-    parts, size = [], 0
-    for chunk in chunks:
-        parts.append(chunk)
-        size += len(chunk)
-        if size >= least:
-            break
-    return b"".join(parts)
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,8 @@ def parse(texts: pl.Series) -> pl.Series:
     plain = quick.str.to_datetime(form, time_unit="us", strict=False)
     times = texts.to_frame().select(plain.dt.replace_time_zone("UTC")).to_series()
     if times.null_count() > texts.null_count():
-        odd = texts.filter(times.is_null() & texts.is_not_null())
-        if not odd.is_empty():
-            times = _fill(times, texts, _parse_any(odd))
+        unusual = times.is_null() & texts.is_not_null()
+        times = times.scatter(unusual.arg_true(), _parse_any(texts.filter(unusual)))
     return _within_calendar(times)
 
 
@@ -46,12 +45,6 @@ def _quick_form(texts: pl.Series) -> tuple[str, str]:
     end = "Z" if first[19:] == "Z" else ""
     shape = rf"^(?-u)\d{{4}}-\d{{2}}-\d{{2}}{between}[0-2]\d:[0-5]\d:[0-5]\d{end}$"
     return shape, f"%Y-%m-%d{between}%H:%M:%S{end}"
-
-
-def _fill(times: pl.Series, texts: pl.Series, found: pl.Series) -> pl.Series:
-    """Insert the times found for the unusual texts at their places."""
-    places = (times.is_null() & texts.is_not_null()).arg_true()
-    return times.clone().scatter(places, found)
 
 
 def _parse_any(texts: pl.Series) -> pl.Series:

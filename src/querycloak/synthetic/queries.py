@@ -254,9 +254,8 @@ def _filled(uniform: FloatArray, kind: IntArray) -> BoolArray:
     return np.asarray(uniform < odds[kind])
 
 
-_NEIGHBOURS = dict(
-    zip("abcdefghijklmnopqrstuvwxyz", "snvfrghjoklknmpowtdyibecux", strict=True)
-)  # the key beside it
+#: The key beside a letter.
+_NEIGHBOURS = dict(zip("abcdefghijklmnopqrstuvwxyz", "snvfrghjoklknmpowtdyibecux", strict=True))
 
 
 def write_queries(block: Block, people: People, plan: Plan, intents: Intents, wording: Wording) -> pl.Series:
@@ -295,11 +294,5 @@ def mistype(text: str, number: int) -> str:
     before, letter, after = text[:place], text[place], text[place + 1 :]
     if " " in (letter, after[0]):
         return before + after if letter == " " else before + letter + letter + after
-    return (
-        before
-        + (after, letter + letter + after, after[0] + letter + after[1:], _near(letter) + after)[action]
-    )
-
-
-def _near(letter: str) -> str:
-    return _NEIGHBOURS.get(letter, letter)
+    near = _NEIGHBOURS.get(letter, letter)
+    return before + (after, letter * 2 + after, after[0] + letter + after[1:], near + after)[action]
