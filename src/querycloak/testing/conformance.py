@@ -21,15 +21,13 @@ import numpy as np
 import polars as pl
 
 from querycloak.dictionary import Dictionaries
-from querycloak.engines.pipeline import Stage
 from querycloak.errors import QueryCloakError
 from querycloak.log import COLUMN_BIT, COUNTS, Batch, IntArray
 from querycloak.protector import Protector, State
-from querycloak.registry import METHODS
 from querycloak.settings import Settings
 from querycloak.testing.harness import KEY, ErasureRun, Harness, cut, rows, spelled_rows
 
-__all__ = ["CHECKS", "KEY", "Check", "Harness", "check", "cut", "rows", "run_check", "run_checks", "stage_of"]
+__all__ = ["CHECKS", "KEY", "Check", "Harness", "check", "cut", "rows", "run_check", "run_checks"]
 
 #: A day in the unit of times.
 _DAY: Final = 86_400_000_000
@@ -336,10 +334,3 @@ def texts_that_nobody_needs_are_forgotten(harness: Harness, at: Sequence[int]) -
     assert other.method.dropped == plain.method.dropped
     if harness.traits.is_table and not harness.traits.system_noise:
         assert harness.counts(other.method).equals(harness.counts(plain.method)), "recoding changes the table"
-
-
-def stage_of(method: type[Protector], settings: Settings) -> Stage:
-    """Make a stage of a method that may not be registered under its name yet."""
-    if method.name not in METHODS.names():
-        METHODS.add(method.name, method)
-    return Stage(method.name, settings)
