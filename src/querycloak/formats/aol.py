@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from querycloak.formats import times
+from querycloak.formats.columns import AOL
 from querycloak.formats.delimited import Delimited
 from querycloak.formats.registry import FormatTraits, Match
-
-NAMES: Final = {
-    "user": "AnonID",
-    "query": "Query",
-    "time": "QueryTime",
-    "rank": "ItemRank",
-    "url": "ClickURL",
-}
 
 
 class Aol(Delimited):
@@ -24,7 +15,7 @@ class Aol(Delimited):
     traits = FormatTraits(
         extensions=(".tsv", ".tab", ".txt", ".log"), by_line=True, header=True, fixed_columns=True
     )
-    names = NAMES
+    names = AOL
     delimiter = "\t"
     default_time_style = times.PLAIN
 

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from querycloak.formats.reading import ReadOptions
 
 #: AOL's names of columns, which other logs use too.
-ALIASES: Final = {
-    "anonid": "user",
-    "query": "query",
-    "querytime": "time",
-    "itemrank": "rank",
-    "clickurl": "url",
+AOL: Final = {
+    "user": "AnonID",
+    "query": "Query",
+    "time": "QueryTime",
+    "rank": "ItemRank",
+    "url": "ClickURL",
 }
+_ALIASES: Final = {column.casefold(): name for name, column in AOL.items()}
 _DATA = re.compile(r"[-+.:\d TZ/]*")
 
 
@@ -35,7 +36,7 @@ class ColumnMap:
 def canonical_name(column: str) -> str | None:
     """Return the canonical name that a column has by itself, without a mapping."""
     lower = column.casefold()
-    return lower if lower in CANONICAL else ALIASES.get(lower)
+    return lower if lower in CANONICAL else _ALIASES.get(lower)
 
 
 def check_options(options: ReadOptions) -> None:

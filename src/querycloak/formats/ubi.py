@@ -12,19 +12,9 @@ import numpy as np
 import polars as pl
 
 from querycloak.errors import Refused, UsageError
-from querycloak.formats import times, validation
+from querycloak.formats import jsonl, times, validation
 from querycloak.formats.columns import missing_column
-from querycloak.formats.jsonl import (
-    Object,
-    as_kept,
-    as_text,
-    common_keys,
-    from_kept,
-    kind_of,
-    rare_keys,
-    read_objects,
-    to_json,
-)
+from querycloak.formats.jsonl import Object, as_text, common_keys, kind_of
 from querycloak.formats.layout import Layout
 from querycloak.formats.output import Encoder, OutputFile
 from querycloak.formats.reading import RawTable, ReadOptions
@@ -138,7 +128,7 @@ def unwrap(line: Object | str) -> Object | str | None:
 def documents(source: Source) -> Iterator[tuple[list[Object | str], bool]]:
     """Yield the documents of each block, or reasons in their place; also whether a text can hold a NUL."""
     for block in LineBlocks(source.chunks()):
-        lines, may_hold_nul = read_objects(block)
+        lines, may_hold_nul = jsonl.read_objects(block)
         unwrapped = (unwrap(line) for line in lines)
         yield [line for line in unwrapped if line is not None], may_hold_nul
 
@@ -167,7 +157,7 @@ class UbiReader:
     @property
     def dropped(self) -> tuple[str, ...]:
         """Fields seen so far that are not passed on."""
-        return (*self._dropped, *rare_keys(self._with_rare_keys))
+        return (*self._dropped, *jsonl.rare_keys(self._with_rare_keys))
 
     def tables(self) -> Iterator[RawTable]:
         """Yield the rows; clicks that belong to no query come last, as bad rows."""
@@ -237,7 +227,7 @@ class UbiReader:
             if name not in _FROM_EVENTS and (name != "time" or "time" in self.layout.mapping):
                 columns[name] = [as_text(at_path(item, path)) for item in items]
         for name in self._options.keep:
-            columns[name] = [as_kept(at_path(item, name)) for item in items]
+            columns[name] = [jsonl.as_kept(at_path(item, name)) for item in items]
         return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
 
     def _joined(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -286,8 +276,8 @@ class UbiEncoder(Encoder):
 
     def write(self, frame: pl.DataFrame) -> None:
         """Write the next records; consecutive clicks on one search share its id."""
-        rows = _complete(frame).with_columns(_stamp(frame, self._layout))
-        rows = rows.with_columns(query_id=self._numbers(rows))
+        rows = _complete(frame)
+        rows = rows.with_columns(_stamp(rows, self._layout), query_id=self._numbers(rows))
         fresh = rows.filter(pl.col("query_id") != pl.col("query_id").shift(1, fill_value=self._before))
         self._searches = int(rows["query_id"][-1])
         if fresh.height:
@@ -335,8 +325,6 @@ def _complete(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _stamp(frame: pl.DataFrame, layout: Layout) -> pl.Series:
     """Return the times in the input's style, as numbers where it had numbers."""
-    if "time" not in frame.columns:
-        return pl.Series("timestamp", [None], dtype=pl.String).new_from_index(0, frame.height)
     stamp = times.write(frame["time"].cast(times.TIME), layout.time_style).alias("timestamp")
     column = layout.mapping.get("time", NAMES["time"])
     if layout.types.get(column) in ("Int64", "Float64"):
@@ -364,6 +352,6 @@ def _with_kept(fields: pl.DataFrame, kept: pl.DataFrame) -> bytes:
     """Return the lines with the kept columns, as the values that they were in the input."""
     lines = []
     for item, extra in zip(fields.iter_rows(named=True), kept.iter_rows(named=True), strict=True):
-        values = {k: from_kept(v) if isinstance(v, str) else v for k, v in extra.items()}
-        lines.append(to_json({**item, **values}))
+        values = {k: jsonl.from_kept(v) if isinstance(v, str) else v for k, v in extra.items()}
+        lines.append(jsonl.to_json({**item, **values}))
     return "".join(lines).encode()
