@@ -147,7 +147,7 @@ def _choose(path: str | Path, format: str | None, like: Layout | None) -> tuple[
     if format is not None:
         return registry.get(format).name, compression
     if str(path) != "-" and (str(path).endswith("/") or Path(path).is_dir()):
-        folder = next(one.name for one in registry.every() if one.traits.folder)
+        folder = registry.folder_format().name
         return folder, like.compression if like is not None and like.format == folder else ""
     if like is not None and (not possible or like.format in possible):
         return like.format, compression

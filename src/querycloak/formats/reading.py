@@ -139,21 +139,18 @@ def _open(path: Input, options: ReadOptions, progress: Progress | None) -> Itera
     known, folder = registry.get(options.format) if options.format else None, None
     if isinstance(path, str | Path) and str(path) != "-" and Path(path).is_dir():
         folder = Path(path)
-        known = known or _folder_format()
+        known = known or registry.folder_format()
         path = known.find_file(folder)
     source = Source(path, progress, folder)
     try:
-        known = known or (_folder_format() if options.events is not None else _detect(source, options))
+        if known is None:
+            known = _detect(source, options) if options.events is None else registry.folder_format()
         if options.events is not None and not known.traits.folder:
             raise UsageError(f"`events` goes with the format ubi, not with {known.name}")
         options = replace(options, where=display_name(source.path))
         yield _Opened(known, known.reader(source, options), options, source.compression)
     finally:
         source.close()
-
-
-def _folder_format() -> Format:
-    return next(one for one in registry.every() if one.traits.folder)
 
 
 def _detect(source: Source, options: ReadOptions) -> Format:

@@ -206,6 +206,11 @@ def every() -> list[Format]:
     return [get(name) for name in FORMATS.names()]
 
 
+def folder_format() -> Format:
+    """Return the format whose logs are folders."""
+    return next(one for one in every() if one.traits.folder)
+
+
 def detect(head: bytes, file_name: str = "", *, single_person: bool = False) -> Format | None:
     """Return the format that fits a file best; None if none does."""
     bare, _ = split_compression(file_name)

@@ -150,8 +150,10 @@ def _faults(
             yield FIELD_TOO_LONG, column.str.len_bytes() > FIELD_LIMIT
     yield from _empty_cells(frame, ("user", "query"), options)
     if "time" in frame.columns:
-        typed.append(_as_times(frame["time"], parse_time))
-        yield UNREADABLE_TIME, typed[-1].is_null() & frame["time"].is_not_null()
+        column = frame["time"]
+        is_native = column.dtype in (pl.Datetime, pl.Date)
+        typed.append(times.native(column) if is_native else parse_time(column.cast(pl.String)))
+        yield UNREADABLE_TIME, typed[-1].is_null() & column.is_not_null()
     yield from _empty_cells(frame, ("time",), options)
     if "rank" in frame.columns:
         typed.append(_as_ranks(frame["rank"]))
@@ -179,12 +181,6 @@ def _empty_cells(
             if frame.schema[name] == pl.Binary:
                 empty = empty | (frame[name].bin.size() == 0)
             yield _EMPTY[name], empty
-
-
-def _as_times(column: pl.Series, parse_time: TimeParser) -> pl.Series:
-    if column.dtype in (pl.Datetime, pl.Date):
-        return times.native(column)
-    return parse_time(column.cast(pl.String))
 
 
 def _as_ranks(column: pl.Series) -> pl.Series:

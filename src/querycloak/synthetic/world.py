@@ -145,11 +145,8 @@ def _popularity(paths: list[str], sizes: IntArray, domain: IntArray) -> FloatArr
 
 def _anchor(paths: list[str], wanted: tuple[str, ...]) -> int:
     """Find the first category at or below one of the wanted ones, or simply the first category."""
-    for name in wanted:
-        for number, path in enumerate(paths):
-            if path == name or path.startswith(f"{name}/"):
-                return number
-    return 0
+    below = ([f"{path}/".startswith(f"{name}/") for path in paths] for name in wanted)
+    return next((found.index(True) for found in below if any(found)), 0)
 
 
 # Syllables of invented names: clusters that are rare in real names and brands, so that a match with one is

@@ -17,7 +17,6 @@ from querycloak.text.normalise import BoolArray, IntArray
 from querycloak.text.reader import TextReader, TextSpec
 from querycloak.text.senses import ConceptLexicon, locked_cache
 
-CRITERIA: Final = ("sqc1", "sqc2", "none")
 #: The paper's four topics, by the WordNet concepts that it names.
 PAPER_4: Final = ("disease.n.01", "science.n.01", "sport.n.01", "social_event.n.01")
 #: Nineteen of their specialisations: the eight that the paper names, and the largest beside them.

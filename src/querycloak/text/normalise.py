@@ -111,7 +111,7 @@ def in_tail(tokens: Tokens, stop: BoolArray) -> BoolArray:
     opens = pl.Series(tokens.words, dtype=pl.String).is_in(list(TAIL_OPENERS)).to_numpy()
     first = np.repeat(tokens.bounds[:-1], np.diff(tokens.bounds))  # word of each word's text
     content = ~stop[tokens.codes]
-    before = np.cumsum(content) - content
+    before: IntArray = np.cumsum(content) - content
     opened = np.cumsum(opens[tokens.codes] & (before > before[first]))
     return np.asarray(opened > opened[first], np.bool_)
 

@@ -18,7 +18,6 @@ from querycloak.text.taxonomy import Taxonomy, load
 
 BATCH = 1000
 LARGEST_ANSWER = 16 << 20  # bytes
-ANSWERED = 1.0
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -56,7 +55,7 @@ class RemoteClassifier:
         category = np.array([nodes[query] for query in queries], np.int64)
         known = category != UNKNOWN
         evidence = np.where(known, Evidence.REMOTE, Evidence.NONE).astype(np.int8)
-        return Classification(category, np.where(known, ANSWERED, 0.0), evidence)
+        return Classification(category, np.where(known, 1.0, 0.0), evidence)
 
     def classify_urls(self, urls: pl.Series) -> Classification:
         """Return no answer: URLs are not sent."""

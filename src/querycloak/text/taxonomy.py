@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,6 @@ from querycloak.errors import DataError, UnknownName
 from querycloak.text import taxonomy_files as stored
 from querycloak.text.lexicon import Int32Array, Lexicon
 
-ROOT: Final = 0
 #: In a package file, terms of categories down to this depth are curated, deeper ones are WordNet's.
 _CURATED_DEPTH: Final = 2
 
@@ -158,15 +157,8 @@ def vocabulary() -> dict[str, list[str]]:
     Each phrase occurs once, in the category of its main meaning: our own lists first, then WordNet's
     nouns without insults, people who lived, and Latin names of genera and families.
     """
-    return {path: list(words) for path, words in _by_category().items()}
-
-
-@cache
-def _by_category() -> dict[str, tuple[str, ...]]:
     arrays = stored.shipped()
     words, node = stored.unpack(arrays["word_text"]), arrays["word_node"].astype(np.int64)
     starts = np.flatnonzero(np.diff(node, prepend=-1)).tolist()
     paths = load().paths
-    return {
-        paths[int(node[a])]: tuple(words[a:b]) for a, b in zip(starts, [*starts[1:], len(words)], strict=True)
-    }
+    return {paths[int(node[a])]: words[a:b] for a, b in zip(starts, [*starts[1:], len(words)], strict=True)}
