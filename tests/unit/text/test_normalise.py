@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querycloak.attacks.searches import in_terms
+from querycloak.clients.obfuscation import threads
 from querycloak.measures.base import words_of
 from querycloak.methods.km import audit as km_audit
 from querycloak.methods.rules import audit as rules_audit
@@ -32,6 +33,8 @@ def test_every_reader_of_words_has_the_same_ones():
     frame = pl.DataFrame({"user": ["u"], "query": [SCRIPTS]})
     expected = sorted(split(SCRIPTS))
     assert sorted(words_of(frame["query"])) == expected
+    assert sorted(threads._words(frame["query"])["word"]) == expected
+    assert threads._words(pl.Series(["½ cup"]))["word"].to_list() == split("½ cup")
     assert sorted(count_terms(frame)["term"]) == expected
     assert sorted(in_terms(frame.rename({"query": "thing"}))["thing"]) == expected
 

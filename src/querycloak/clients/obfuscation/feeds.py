@@ -21,7 +21,7 @@ MAX_ARTICLES, TITLE_LIMIT, TEXT_LIMIT = 50_000, 300, 5_000
 #: Largest depth of the elements of a feed.
 MAX_DEPTH: Final = 64
 _TAG: Final = re.compile(r"<[^<>]*>")
-_NO_TEXT: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_NO_TEXT: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 
 @dataclass(frozen=True)

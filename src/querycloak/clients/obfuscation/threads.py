@@ -14,10 +14,10 @@ from querycloak.clients.obfuscation.history import SearchHistory
 from querycloak.clients.obfuscation.random_stream import FloatArray
 from querycloak.dictionary import distinct
 from querycloak.log import IntArray
+from querycloak.text.normalise import WORD
 
 #: A word in more of the distinct queries than this share or number belongs to no thread.
 COMMON_SHARE, COMMON_LEAST = 0.005, 20
-_WORD: Final = r"[^\W_]+"
 _ADDRESS: Final = r"^\s*(?:www\b|https?:|\S+\.[a-z]{2,4}\b)"
 #: The topic of queries that are addresses.
 NAVIGATIONAL: Final = 0
@@ -67,7 +67,7 @@ def find_threads(history: SearchHistory) -> Threads:
 
 def _words(texts: pl.Series) -> pl.DataFrame:
     """Return the words of each distinct query, with the number of queries that have them."""
-    listed = pl.DataFrame({"word": texts.str.to_lowercase().str.extract_all(_WORD)}).with_row_index("query")
+    listed = pl.DataFrame({"word": texts.str.to_lowercase().str.extract_all(WORD)}).with_row_index("query")
     listed = listed.explode("word", empty_as_null=False)
     return listed.with_columns(many=pl.len().over("word"), code=pl.col("word").rank("dense"))
 

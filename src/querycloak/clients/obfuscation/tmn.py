@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from querycloak.clients.obfuscation.timing import machine_times
 from querycloak.errors import UsageError
 from querycloak.log import CANONICAL, MISSING
 from querycloak.settings import setting
+from querycloak.text.normalise import WORD
 
 #: Phrases that a client has in stock.
 STOCK: Final = 60
@@ -30,7 +32,7 @@ RESULTS: Final = 10
 _FROM_RESULTS, _FROM_FEED = 0.5, 0.1
 _LONGEST: Final = 6
 _CLAUSE: Final = re.compile(r"[.,;:!?()\[\]{}\"“”„«»|/\\<>=*#_–—-]+|\s'|'\s")
-_WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_WORD: Final = rf"{WORD}(?:['’]{WORD})?"
 _STOP_WORDS: Final = frozenset(
     re.findall(
         r"\w+",
@@ -46,7 +48,7 @@ class TextCorpus:
 
     def __init__(self, articles: Sequence[Article]) -> None:
         self.articles = articles
-        self.clauses = [clauses(f"{article.title}. {article.text}") for article in articles]
+        self.clauses = clauses([f"{article.title}. {article.text}" for article in articles])
         self._with: dict[str, list[int]] = {}
         for number, parts in enumerate(self.clauses):
             for word in {word.lower() for part in parts for word in part} - _STOP_WORDS:
@@ -88,7 +90,7 @@ class PhraseStock:
 
     def observe(self, titles: Iterable[str]) -> None:
         """Learn from the titles of a search engine's results."""
-        parts = [part for title in titles for part in clauses(title)]
+        parts = [part for found in clauses([*titles]) for part in found]
         if parts:
             self._learn(phrase_of(parts, self._stream))
 
@@ -96,10 +98,12 @@ class PhraseStock:
         self._stock[self._stream.pick(STOCK)] = phrase
 
 
-def clauses(text: str) -> list[list[str]]:
-    """Return the clauses of a text as words; clauses of stop words only are left out."""
-    parts = [_WORD.findall(part) for part in _CLAUSE.split(text)]
-    return [words for words in parts if any(word.lower() not in _STOP_WORDS for word in words)]
+def clauses(texts: Sequence[str]) -> list[list[list[str]]]:
+    """Return the clauses of each text as words; clauses of stop words only are left out."""
+    parts = [_CLAUSE.split(text) for text in texts]
+    found = iter(pl.Series([*chain.from_iterable(parts)], dtype=pl.String).str.extract_all(_WORD).to_list())
+    split = [[next(found) for _ in one] for one in parts]
+    return [[words for words in one if any(w.lower() not in _STOP_WORDS for w in words)] for one in split]
 
 
 def phrase_of(parts: list[list[str]], stream: KeyedStream) -> str:

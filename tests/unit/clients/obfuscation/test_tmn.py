@@ -26,6 +26,12 @@ def test_fakes_look_like_the_log_s_rows():
     assert clicked["rank"].is_between(1, 10).all()
 
 
+def test_words_of_every_script_stay_whole():
+    """Vowel signs were lost, so that dummy queries in Hindi were single consonants."""
+    found = tmn.clauses(["हिन्दी फिल्म", "The O'Neil café, of the"])
+    assert found == [[["हिन्दी", "फिल्म"]], [["The", "O'Neil", "café"]]]
+
+
 def test_addresses_are_written_as_the_log_s_are(tmp_path):
     feed = tmp_path / "feed.xml"
     feed.write_text(
@@ -79,7 +85,7 @@ def test_observed_results_give_new_queries():
 
 def test_phrases_neither_begin_nor_end_with_small_words():
     draws = KeyedStream(KEY, "test")
-    parts = tmn.clauses("The lamp of the house, and a door for it. Nothing")
+    (parts,) = tmn.clauses(["The lamp of the house, and a door for it. Nothing"])
     phrases = {tmn.phrase_of(parts, draws) for _ in range(300)}
     assert phrases == {"lamp", "lamp of the house", "house", "door", "Nothing"}
 
