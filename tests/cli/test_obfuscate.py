@@ -189,6 +189,26 @@ def test_an_existing_live_output_becomes_private(tmp_path, monkeypatch):
     assert stat.S_IMODE(Path("sent.jsonl").stat().st_mode) == 0o600
 
 
+def test_a_live_output_that_is_no_file_keeps_its_mode(tmp_path, monkeypatch):
+    """As root, `-o /dev/null` took the device from all other users."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("pipe").chmod(0o622)
+    reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+    done = CliRunner().invoke(main, ["obfuscate", "--live", "-m", "tmn", "-o", "pipe"], input="oboe\n")
+    assert done.exit_code == 0, done.stderr
+    assert b"oboe" in os.read(reader, 1000)
+    os.close(reader)
+    assert stat.S_IMODE(Path("pipe").stat().st_mode) == 0o622
+
+
+def test_live_takes_titles_that_are_no_unicode():
+    titles = ["Zebra \ud800 stripes"]
+    done, _ = live(json.dumps({"results": titles}) + "\noboe\n", "--every", "1000")
+    assert done.exit_code == 0, done.stderr
+    assert "not understood" not in done.stderr
+
+
 def test_live_takes_queries_in_every_script():
     done, sent = live("می\u200cخواهم\nक्\u200dष\n", "--every", "1000")
     assert [line["query"] for line in sent] == ["می\u200cخواهم", "क्\u200dष"]

@@ -18,6 +18,7 @@ import concurrent.futures
 import contextlib
 import json
 import os
+import stat
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -217,9 +218,13 @@ def run(
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file that only its owner can read: its lines reveal which queries are dummies."""
+    """Open a file that only its owner can read: its lines reveal which queries are dummies.
+
+    A device or a pipe keeps its mode, since others use it too.
+    """
     descriptor = os.open(path, flags, 0o600)
-    os.fchmod(descriptor, 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.fchmod(descriptor, 0o600)
     return descriptor
 
 
