@@ -45,7 +45,7 @@ FOLDERS = {
     "integration/browser": ("service", "report", "browser"),
     "integration/spark": ("spark",),
     "integration/spark_kafka": ("spark", "kafka"),
-    "integration/crowd": ("crowd",),
+    "integration/crowd": ("crowd", "sign"),
     "unit/clients/crowd": ("crowd", "sign"),
     "unit/clients/obfuscation": ("obfuscate",),
     "unit/service": ("service",),

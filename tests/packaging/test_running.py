@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,8 @@ def test_tests_of_one_server_or_one_module_share_a_worker(file, text, group, tmp
 def test_a_folder_gives_its_marks_and_every_such_folder_exists():
     assert groups.marks_of("tests/integration/spark_kafka/test_x.py") == ("spark", "kafka")
     assert groups.marks_of(ROOT / "tests" / "unit" / "attacks" / "test_x.py") == ()
+    peers = (ROOT / "tests").rglob("test_agreement.py")
+    assert [groups.marks_of(path) for path in peers] == [("crowd", "sign")] * 2  # peers have certificates
     assert [folder for folder in groups.FOLDERS if not (ROOT / "tests" / folder).is_dir()] == []
     assert {mark for marks in groups.FOLDERS.values() for mark in marks} <= groups.GROUPS.keys()
 
@@ -50,6 +53,14 @@ def test_a_file_whose_folder_needs_a_missing_module_is_not_collected(monkeypatch
     monkeypatch.setattr(groups, "is_installed", lambda mark: mark != "service")
     assert conftest.pytest_ignore_collect(path) is True
     assert conftest.pytest_ignore_collect(ROOT / "tests" / "unit" / "test_files.py") is None
+
+
+def test_pytest_without_python_finds_all_packages():
+    """`python -m pytest` adds the folder to the path, `pytest` does not; one failing import stops all."""
+    program = Path(sys.executable).with_name("pytest")
+    words = [program, "--collect-only", "-q", "-p", "no:cacheprovider", "tests/benchmarks/test_registry.py"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_what_waits_starts_first_then_the_costliest(monkeypatch):
