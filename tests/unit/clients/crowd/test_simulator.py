@@ -253,6 +253,17 @@ def test_networks_with_many_friends():
     assert 127 < net.friends.max() <= 301
 
 
+def test_the_informed_engine_computes_each_candidate_once(monkeypatch):
+    """It took 99 % of a simulation, since it computed a candidate again for each author."""
+    trace = run(100, 3000)
+    observed = list(attackers.observations(trace, attackers.targets(trace, 1)))
+    product, made = attackers._product, []
+    monkeypatch.setattr(attackers, "_product", lambda *pair: made.append(1) or product(*pair))
+    attackers.informed_engine(trace, observed, 1)
+    candidates = np.unique(np.concatenate([one.candidate for one in observed])).size
+    assert len(made) == 2 * candidates
+
+
 def test_engines_go_after_the_same_people():
     found = attackers.engine(run(300, 9000, selfish=0.1), 1)
     assert found["linked_with_rules"]["n"] == found["linked"]["n"] == 270
