@@ -170,8 +170,8 @@ def test_a_long_query_counts_as_too_long_before_anything_else():
 def test_long_runs_of_digits_and_long_lists_take_little_time(tmp_path):
     """A query of 1 MiB kept the only worker busy for 40 s, and 20,000 phrases took 1 ms a query."""
     file = tmp_path / "phrases.txt"
-    file.write_text("\n".join(f"secret project {number}" for number in range(20_000)))
-    queries = ["1" * 400_000, *(f"secret plan {number}" for number in range(2000))]
+    file.write_text("\n".join(f"{'abcdefgh'[number % 8]}{number} project" for number in range(20_000)))
+    queries = ["1" * 400_000, *(f"plan {number} of mine" for number in range(20_000))]
     begin = time.process_time()
     found = judge(queries, phrases=str(file), digits=False, max_letters=1 << 20)
     assert time.process_time() - begin < 5
