@@ -82,8 +82,6 @@ class Client:
         self._patience, self._timeout = patience, timeout
         self._connection: http.client.HTTPConnection | None = None
 
-    # Records
-
     def send(
         self, records: Iterable[Mapping[str, Any]], key: str | None = None, *, batch: int = 1000
     ) -> Sent:
@@ -100,8 +98,6 @@ class Client:
             sent._add(json.loads(answer), number * batch)
             number += 1
         return sent
-
-    # Released records
 
     def released(
         self, after: int = 0, *, wait: float | None = 0, limit: int = 1000
@@ -143,8 +139,6 @@ class Client:
     def export(self, user: str) -> dict[str, Any]:
         """Return what is held of a user, and how many of the user's records were released."""
         return dict(self._post("/v1/exports", {"user": user}))
-
-    # Requests
 
     def _post(self, path: str, body: Mapping[str, str]) -> Any:
         headers = {"Content-Type": "application/json"}
@@ -216,7 +210,6 @@ def _text(value: Any) -> str:
 
 
 def _error(content: bytes) -> QueryCloakError:
-    """Return the error that a response names."""
     try:
         error = json.loads(content)["error"]
         return _KINDS.get(error["code"], QueryCloakError)(error["message"], hint=error.get("hint", ""))

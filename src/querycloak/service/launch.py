@@ -74,7 +74,6 @@ def run(setup: Setup, ready: Callable[[str], None] = lambda address: None) -> No
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """Return the faster event loop, if it is installed."""
     try:
         import uvloop
     except ImportError:
@@ -96,7 +95,6 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _raise_file_limit(connections: int) -> None:
-    """Raise the limit of open files to so many connections beside the service's own, as far as permitted."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _OWN_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -150,9 +148,6 @@ async def _serve(
     await serving
 
 
-# TLS
-
-
 def tls_context(settings: ServiceSettings) -> ssl.SSLContext | None:
     """Return the TLS context of a service that has a certificate; TLS 1.2 is the oldest version."""
     if not settings.tls_certificate and not settings.tls_key:
@@ -167,7 +162,6 @@ def tls_context(settings: ServiceSettings) -> ssl.SSLContext | None:
 
 
 def _load_certificate(context: ssl.SSLContext, settings: ServiceSettings) -> None:
-    """Read certificate and key; later connections use them."""
     try:
         context.load_cert_chain(settings.tls_certificate, settings.tls_key, password=_no_password)
     except ssl.SSLError:
@@ -179,9 +173,6 @@ def _load_certificate(context: ssl.SSLContext, settings: ServiceSettings) -> Non
 def _no_password() -> str:
     """Refuse an encrypted key: OpenSSL would ask for its password on the terminal."""
     raise UsageError("the TLS key is encrypted", hint="store it unencrypted, readable by its owner only")
-
-
-# Reloading
 
 
 class ConfigReloader:

@@ -67,8 +67,6 @@ class Service:
         self._last_snapshot = self._last_due_check = time.monotonic()
         self._started = self._saved_at = time.time()
 
-    # Recovery
-
     def open(self) -> None:
         """Recover the exact state in which the service stopped or crashed."""
         self.wal.open()
@@ -134,7 +132,6 @@ class Service:
         return [self.released, sink]
 
     def _make_source(self) -> Source | None:
-        """Return the reader of the source; None for HTTP, whose clients send records themselves."""
         kind, _, place = self.settings.source.partition(":")
         if kind == "http":
             return None
@@ -212,8 +209,6 @@ class Service:
         """Why the process must end; None if the service works."""
         return self.worker.failure
 
-    # Ingestion
-
     def submit(self, request: PendingRequest) -> Future[dict[str, Any]]:
         """Commit records, UBI searches or clicks; the answer is set when they are on disk."""
         if self.worker.failure is not None:
@@ -225,8 +220,6 @@ class Service:
     def idempotency_digest(self, key: str, body: bytes) -> bytes:
         """Return the digest by which an Idempotency-Key with its body is stored."""
         return self._keys.digest(key, body)
-
-    # State
 
     def state(self) -> ServiceState:
         """Return the state of this moment."""

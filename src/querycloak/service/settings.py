@@ -161,7 +161,6 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _listed(methods: Any) -> list[str]:
-    """Return the names of methods; one name may be a plain text."""
     listed = [methods] if isinstance(methods, str) else methods
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise ParameterError('`methods` must be a list of names, like ["rules", "cohort"]')

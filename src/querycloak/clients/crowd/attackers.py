@@ -156,9 +156,6 @@ def engine(trace: Trace, seed: int) -> dict[str, Any]:
     return found
 
 
-# the informed engine
-
-
 def absorption(net: Network, back: bool) -> Floats:
     """Return the probability that each user submits a query that was sent over a friendship, place by place.
 
@@ -270,7 +267,6 @@ def predecessor(trace: Trace) -> dict[str, Any]:
 
 
 def _finding(right: Any, n: int) -> dict[str, Any]:
-    """Return a share with its 95 % interval."""
     if not n:
         return {"success": None, "low": None, "high": None, "n": 0}
     share = float(right) / n

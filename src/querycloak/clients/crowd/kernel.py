@@ -131,7 +131,6 @@ def _weigh(at, turn, users, friends, settings, scratch):  # type: ignore[no-unty
 
 @njit(inline="always")
 def _away(user, searched, settings):  # type: ignore[no-untyped-def]
-    """Whether a user is away while this query is sent."""
     if settings.churn <= 0.0:
         return False
     return _fixed(settings.seed, _AWAY, user, searched // settings.stay) < settings.churn
@@ -178,7 +177,6 @@ def _forget(query, users, asked):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _refused(query, place, friends, settings, asked):  # type: ignore[no-untyped-def]
-    """Exclude a friend that did not accept the query."""
     friends[place].trust = _after_refusal(friends[place].trust, settings.penalty)
     asked[query.who] = True
     query.refused += 1
@@ -187,7 +185,6 @@ def _refused(query, place, friends, settings, asked):  # type: ignore[no-untyped
 
 @njit(inline="always")
 def _submitted(query, users, friends, outcome):  # type: ignore[no-untyped-def]
-    """Count a submitted query."""
     at, source = query.at, query.source
     users[at].submitted += 1
     if at == source:

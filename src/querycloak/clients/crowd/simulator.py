@@ -106,7 +106,6 @@ def simulate(
 
 
 def _tables(network: Network, behaviour: Behaviour, seed: int) -> tuple[Any, Any]:
-    """Return the tables of users and friendships before the first query."""
     users = np.zeros(network.users + 1, kernel.USER)
     users["start"], users["turn"] = network.start, -1
     order = np.random.default_rng([seed, 2]).permutation(network.users)

@@ -108,7 +108,6 @@ def _check(study: Study) -> None:
 
 
 def _network(study: Study, users: int | None) -> tuple[Network, list[str]]:
-    """Draw a network, or read one that is large enough, with the names of its users."""
     if study.edges is None:
         assert users is not None
         return network.power_law(users, study.seed, study.exponent, study.most_friends), []

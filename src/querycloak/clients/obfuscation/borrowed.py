@@ -133,7 +133,6 @@ class HybridCover(BorrowedCover):
         return DummySearches(np.arange(chosen.size), time, first, self._draw_clicks(chosen, stream))
 
     def _draw_clicks(self, chosen: IntArray, stream: KeyedStream) -> IntArray:
-        """Draw at most one click for each search, uniformly among the known ones."""
         query = self.history.query[chosen]
         begins, many = self._begins[query], self._many[query]
         place = begins + stream.below(many, chosen.size)

@@ -238,7 +238,6 @@ async def _run(cover: LiveCover, timing: LiveTiming, stream: KeyedStream, out: B
 
 
 async def _events(done: dict[str, int]) -> AsyncIterator[str | ResultTitles]:
-    """Yield the events on the lines of standard input, as they arrive."""
     waiting: asyncio.Queue[bytes | None] = asyncio.Queue(1)
     # a thread of its own, which can stay blocked in a read when everything else ends
     threading.Thread(target=_feed, args=(asyncio.get_running_loop(), waiting), daemon=True).start()
@@ -250,7 +249,6 @@ async def _events(done: dict[str, int]) -> AsyncIterator[str | ResultTitles]:
 
 
 def _feed(loop: asyncio.AbstractEventLoop, waiting: asyncio.Queue[bytes | None]) -> None:
-    """Send the lines of standard input to a queue, then None."""
     stream: BinaryIO = sys.stdin.buffer
     with contextlib.suppress(OSError):  # a thread must not hold the lock of stdin's buffer when Python ends
         stream = open(stream.fileno(), "rb", closefd=False)  # noqa: SIM115 - the thread may never end

@@ -87,7 +87,6 @@ def _cover(method: CoverMethod, user: int) -> tuple[DummySearches, Ties, Ties]:
 
 
 def _rows(method: CoverMethod, rows: IntArray, dummies: DummySearches, whose: IntArray) -> pl.DataFrame:
-    """Return real rows and dummy rows in one frame, one after the other."""
     history = method.history
     real = history.frame[int(rows[0]) : int(rows[-1]) + 1] if rows.size else history.frame[:0]
     added = method.columns(dummies).with_columns(

@@ -73,7 +73,6 @@ def _words(texts: pl.Series) -> pl.DataFrame:
 
 
 def _distinctive_words(words: pl.DataFrame, queries: int) -> list[list[int]]:
-    """Return for each distinct query the words by which it may belong to a thread."""
     most = max(COMMON_LEAST, int(COMMON_SHARE * queries))
     found = words.filter(pl.col("many") <= most).group_by("query").agg("code")
     distinctive: list[list[int]] = [[] for _ in range(queries)]
@@ -134,7 +133,6 @@ def _topics(history: SearchHistory) -> IntArray:
 
 
 def _leading(topic: IntArray, search: IntArray, begins: IntArray) -> IntArray:
-    """Return the topic that most searches of each thread have."""
     thread = np.repeat(np.arange(begins.size - 1), np.diff(begins))
     counted = pl.DataFrame({"thread": thread, "topic": topic[search]}).group_by("thread", "topic").len()
     first = counted.sort("thread", "len", "topic", descending=[False, True, False]).unique(

@@ -157,7 +157,6 @@ class TrackMeNot(CoverMethod):
         return DummySearches(np.arange(many), time, np.array(source, np.int64), np.array(click, np.int64))
 
     def _draw_click(self, results: list[int], stream: KeyedStream) -> int:
-        """Draw one of the results uniformly, or no click."""
         if not results or stream.one() >= self.history.clicked_share:
             return MISSING
         place = stream.pick(len(results))

@@ -184,7 +184,6 @@ class GroupCommitter:
         return new
 
     def _append(self, group: list[PendingRequest]) -> None:
-        """Append a group to the write-ahead log, then pass its entries on and answer its requests."""
         now = self._now()
         records = [request for request in group if request.kind == "records"]
         new = self._records_entry(records, now)
@@ -220,10 +219,7 @@ class GroupCommitter:
         self._at = max(self._at, self._clock())
         return self._at
 
-    # Entries
-
     def _records_entry(self, group: list[PendingRequest], now: int) -> list[_NewEntry]:
-        """Return one entry with the records of all requests; none if there is nothing to store."""
         if not group:
             return []
         typed = to_columns([request.body for request in group if request.body is not None], now)

@@ -154,7 +154,6 @@ def _messages(requests: Sequence[ParsedBody]) -> IntArray:
 
 
 def _arrivals(requests: Sequence[ParsedBody], now: int) -> IntArray:
-    """Return the arrival time of each record."""
     found = [np.empty(0, np.int64)]
     for one in requests:
         found.append(np.full(len(one.records), now) if one.arrival_times is None else one.arrival_times)
@@ -191,7 +190,6 @@ def _texts(values: list[Value]) -> pl.Series:
 
 
 def _skipped(request: ParsedBody, bad: BadRows, start: int) -> dict[str, list[int]]:
-    """Return the skipped rows of a request by reason, numbered within the request."""
     found = {reason: rows.tolist() for reason, rows in request.bad.items()}
     for reason, rows in bad.items():
         mine = rows[(rows >= start) & (rows < start + len(request.records))] - start

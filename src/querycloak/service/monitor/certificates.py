@@ -189,7 +189,6 @@ def _name(number: int) -> str:
 def _document(
     period: Period, lines: LineDigest, now: float, ledger: dict[str, Any], *, reproducible: bool
 ) -> Certificate:
-    """Return the certificate of a period, in the same form as that of a file."""
     methods, lineage = period.findings()
     layout = formats.Layout.default("jsonl", ("offset", *CANONICAL))
     return certificate.build(

@@ -104,8 +104,6 @@ class Monitor:
         except Exception as error:
             _log.error("monitoring failed", extra={"fault": type(error).__name__})
 
-    # Samples and held records
-
     def _run_samples(self) -> None:
         while not self._stop.wait(SAMPLE_SECONDS):
             self._guarded(self.sample)

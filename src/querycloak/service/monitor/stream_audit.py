@@ -48,9 +48,6 @@ _TRUTH: Final = dict.fromkeys(("released_row", "original_row", "original_user", 
 _CHANGED: Final = "lines are missing or changed"
 
 
-# Released lines
-
-
 def read_pieces(log: ReleasedLog, first: int, last: int) -> Iterator[tuple[bytes, int]]:
     """Yield the lines from `first` to `last` in pieces, with the number of lines in each."""
     after = first - 1
@@ -69,9 +66,6 @@ def read_table(log: ReleasedLog, first: int, last: int) -> pl.DataFrame:
     rows = pl.read_ndjson(io.BytesIO(whole), schema=_LINE) if whole else pl.DataFrame(schema=_LINE)
     when = pl.col("time").str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
     return rows.with_columns(when).rename({"offset": "released_row"})
-
-
-# Slices
 
 
 @dataclass
@@ -170,9 +164,6 @@ class SliceCollector(StreamObserver):
 def _as_numbers(rows: pl.DataFrame) -> pl.DataFrame:
     """Replace users and queries by numbers, so that no text is kept."""
     return rows.with_columns(number(pl.col("user")), number(pl.col("query"))).cast({"category": pl.String})
-
-
-# Audits
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,6 @@ class FileSink:
         self._update(lines)
 
     def _update(self, written: bytes) -> None:
-        """Update what is in the file: whole lines, and perhaps the beginning of one."""
         whole = written.rfind(b"\n") + 1
         self.last += written.count(b"\n")
         self._size += whole

@@ -250,7 +250,6 @@ class ProfileCounter:
         self.store.sync()
 
     def _count(self) -> tuple[int, list[Row]]:
-        """Count what was collected, and start to collect again."""
         counted = pl.concat(self._parts).drop_nulls("user").group_by("user", "category").len()
         self._parts, self._records = [], 0
         return self._upto, counted.with_columns(pl.col("category").fill_null("")).rows()

@@ -64,7 +64,6 @@ class PostgresProfiles(SqlProfiles):
         return self._reader.run(lambda database: database.execute(query, values).fetchall())
 
     def _add_rows(self, database: Any, rows: list[Row]) -> None:
-        """Copy the counts to the server, and merge them."""
         database.execute(_FRESH)
         with database.cursor() as cursor, cursor.copy("COPY querycloak_more FROM STDIN") as copy:
             for row in rows:

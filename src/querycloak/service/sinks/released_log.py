@@ -141,7 +141,6 @@ class ReleasedLog:
 
 
 def _rows(first: int, lines: bytes, now: float) -> Iterator[tuple[int, int, float, int, int, bytes]]:
-    """Yield the rows of lines `first` and following."""
     begin = 0
     while begin < len(lines):
         end = lines.find(b"\n", begin + _ROW_BYTES) + 1 or len(lines)

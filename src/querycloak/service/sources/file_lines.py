@@ -144,7 +144,6 @@ class FileTailSource(Source):
             raise
 
     def _format_of(self, place: FilePosition) -> LineReader:
-        """Return the format of the file; it is detected once for each file."""
         file = (place.inode, place.head, place.head_bytes)
         if self._format is None or self._format[0] != file:
             self._format = file, LineReader(self._tail.header())
@@ -165,7 +164,6 @@ class FileTailSource(Source):
         return now - self._end_seen >= self._grace
 
     def _submit_lines(self, parsed: ParsedBody, place: FilePosition) -> bool:
-        """Submit records until they are durable, then go on behind them."""
         if not self._until_durable(parsed, place.as_read()):
             return False
         self._tail.go_on(place)

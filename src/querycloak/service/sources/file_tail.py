@@ -184,7 +184,6 @@ class FileTail:
             self._place = FilePosition(written=self._place.written)
 
     def _is_open(self) -> bool:
-        """Open the file that reading goes on in, if there is one."""
         if self._file is not None:
             return True
         own = _find(self._path, self._place) if self._place.inode else None
@@ -194,7 +193,6 @@ class FileTail:
         return self._open(_successor(self._path, gone) or self._path, FilePosition(written=gone.written))
 
     def _open(self, path: Path, place: FilePosition) -> bool:
-        """Open a file to read it from a place."""
         try:
             file = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
@@ -208,7 +206,6 @@ class FileTail:
         return True
 
     def _identify(self) -> None:
-        """Store how to recognise the file."""
         assert self._file is not None
         head, size = _head_of(self._file)
         state = os.fstat(self._file)

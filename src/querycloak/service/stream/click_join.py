@@ -132,7 +132,6 @@ class ClickJoiner:
         return joined.select(*_NOTHING.columns)
 
     def _remove(self, ids: list[str]) -> None:
-        """Remove the ids of searches that are no longer held, and their clicks."""
         for query_id in ids:
             self._clicks.pop(query_id, None)
             self._awaited[query_id] -= 1

@@ -141,8 +141,6 @@ class Stream:
         """Return the methods with their present settings."""
         return [Stage(stage.name, stage.current_settings()) for stage in self.pipeline]
 
-    # Entries
-
     def apply(self, entries: Sequence[Entry]) -> Output:
         """Apply entries in order; return the released lines. Entries of records are pushed together."""
         frames: list[pl.DataFrame] = []
@@ -237,7 +235,6 @@ class Stream:
             self._rotate()
 
     def _push_joined(self, at: int) -> None:
-        """Push the searches whose time for clicks is over."""
         due = self.clicks.due(at)
         if due.height:
             self._push(due)
@@ -248,7 +245,6 @@ class Stream:
         return (joined_at is not None and joined_at <= now) or bool(self._expired(now, retention).size)
 
     def _expired(self, now: int, retention: int) -> IntArray:
-        """Return the records that are held longer than the retention time."""
         return self.records.older_than(now - retention) if retention else np.empty(0, np.int64)
 
     # Epochs and settings
@@ -327,8 +323,6 @@ class Stream:
     def _released_by(self, label: str) -> int:
         code = self.pipeline.texts.user.find(label)
         return int(self._released_of[code]) if 0 <= code < self._released_of.size else 0
-
-    # Snapshots
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state by name. It holds raw records, so protect it like the log."""

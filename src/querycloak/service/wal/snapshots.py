@@ -140,7 +140,6 @@ class StreamSnapshots:
 
 
 def _digest(path: str) -> str:
-    """Return a hash of a file's content."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
     except OSError as error:

@@ -74,7 +74,6 @@ class _File:
 
 
 def _serve_page(app: FastAPI) -> None:
-    """Serve the page at `/` and its parts at `/static/…`."""
     shipped = page_files()
 
     async def index(request: Request) -> Response:

@@ -46,8 +46,6 @@ class LimitedConnection(HttpToolsProtocol):
         self._outside_body = self._head = 0
         self._unsent = math.inf
 
-    # Timer
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timer; refuse the connection if there are too many."""
         super().connection_made(transport)
@@ -153,8 +151,6 @@ class LimitedConnection(HttpToolsProtocol):
         super().on_response_complete()
         if self._within_message and not self.pipeline and not self.transport.is_closing():
             self._start_timer(_LINGER)
-
-    # Refusals
 
     def _stop_reading(self, refusal: QueryCloakError) -> None:
         """Leave the parser; an exception in it leads to `send_400_response`."""

@@ -34,8 +34,6 @@ async def _running(request: Request) -> Service:
 
 Running = Annotated[Service, Depends(_running)]
 
-# Records in
-
 
 async def _accept(
     request: Request, holder: auth.TokenHolder, read: Callable[[bytes, bool], PendingRequest]
@@ -86,9 +84,6 @@ async def accept_events(request: Request, holder: auth.Ingest, service: Running)
 
     answer = await _accept(request, holder, read)
     return schemas.Clicked(accepted=answer["accepted"], ignored=ignored)
-
-
-# Released lines out
 
 
 class ReleaseWaiter(StreamObserver):
@@ -164,9 +159,6 @@ async def export(request: Request, _: auth.Admin, service: Running) -> schemas.E
 async def rotate(_: auth.Admin, service: Running) -> schemas.Rotated:
     """Start a new epoch: held records are released or dropped, and all users get new pseudonyms."""
     return schemas.Rotated(**await asyncio.to_thread(service.rotate))
-
-
-# Monitoring
 
 
 @router.get("/v1/overview", responses=schemas.AUTHENTICATED)
