@@ -75,7 +75,7 @@ class Service:
         secret = self._secret()
         warm_up(self.setup.stages)
         self._key_database = Database(self._database.path)  # its reads do not wait for readers of lines
-        self._keys = IdempotencyKeys(self._key_database, secret, self.settings.retry_seconds)
+        self.keys = IdempotencyKeys(self._key_database, secret, self.settings.retry_seconds)
         self.join_key = derive(secret, "query ids")
         taxonomy = self.settings.taxonomy or None
         classifier = QueryClassifier(taxonomy=taxonomy) if self.settings.classify else None
@@ -93,14 +93,8 @@ class Service:
         self.worker = Worker(stream, sinks, self._profiles, position=position)
         self._replay(position)
         check_sinks(stream.released, sinks)
-        self._committer = GroupCommitter(
-            self.wal,
-            Pseudonyms(secret, stream.epoch),
-            self._keys,
-            self.worker.enqueue,
-            epoch=stream.epoch,
-            at=stream.at,
-        )
+        pseudonyms = Pseudonyms(secret, stream.epoch)
+        self._committer = GroupCommitter(self.wal, pseudonyms, self.keys, self.worker.enqueue, at=stream.at)
         self._source = self._make_source()
 
     def _secret(self) -> bytes:
@@ -147,7 +141,7 @@ class Service:
         while group := list(islice(frames, _REPLAYED)):
             steps = [(number, entries.decode(data)) for number, data in group]
             for _, entry in steps:
-                self._keys.add(entry.keys)
+                self.keys.add(entry.keys)
             self.worker.replay(steps)
 
     # Start and stop
@@ -216,10 +210,6 @@ class Service:
         if self.worker.counts_now()[1] + len(request) > self.settings.backlog:
             raise Busy("the backlog of records to be applied is full", hint="try again in a few seconds")
         return self._committer.submit(request)
-
-    def idempotency_digest(self, key: str, body: bytes) -> bytes:
-        """Return the digest by which an Idempotency-Key with its body is stored."""
-        return self._keys.digest(key, body)
 
     def state(self) -> ServiceState:
         """Return the state of this moment."""
@@ -338,7 +328,7 @@ class Service:
 
         The log starts a new segment before, so that all segments with entries of the snapshot can be deleted.
         """
-        self._committer.call(lambda: self._keys.flush(time.time_ns() // 1000)).result()
+        self._committer.call(lambda: self.keys.flush(time.time_ns() // 1000)).result()
         self.worker.sync()
         position = self.worker.counts_now()[0].position
         self._stream_snapshots.save(position, self.worker.stream)

@@ -57,7 +57,7 @@ def settle(one):
 
 def send(one, lines, key=""):
     body = b"".join(lines)
-    known = one.idempotency_digest(key, body) if key else b""
+    known = one.keys.digest(key, body) if key else b""
     return one.submit(PendingRequest("records", parse(body, lines=True), key=known)).result()
 
 
@@ -107,7 +107,7 @@ def test_two_equal_requests_in_one_group_are_one(tmp_path):
     one = service(tmp_path)
     body = b"".join(LINES[:10])
     waiting = [
-        one.submit(PendingRequest("records", parse(body, lines=True), key=one.idempotency_digest("k", body)))
+        one.submit(PendingRequest("records", parse(body, lines=True), key=one.keys.digest("k", body)))
         for _ in range(5)
     ]
     answers = [future.result() for future in waiting]

@@ -68,12 +68,11 @@ class GroupCommitter:
         keys: IdempotencyKeys,
         enqueue: Callable[[int, Entry, Future[Any] | None], None],
         *,
-        epoch: int,
         at: int,
         clock: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> None:
         self._wal, self._pseudonyms, self._keys, self._enqueue = wal, pseudonyms, keys, enqueue
-        self._epoch, self._at, self._clock = epoch, at, clock
+        self._at, self._clock = at, clock
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="querycloak-commit", daemon=True)
         self._stopped = self._closed = False
@@ -204,8 +203,7 @@ class GroupCommitter:
         for number, one in enumerate(new, start=last - len(new) + 1):
             self._keys.add(one.entry.keys)
             if one.entry.kind == "epoch":
-                self._epoch += 1
-                self._pseudonyms.start_epoch(self._epoch)
+                self._pseudonyms.start_epoch(self._pseudonyms.epoch + 1)
             if one.entry.kind == "erasure":
                 self._pseudonyms.clear_cache()
             if one.entry.kind in ANSWERED_BY_WORKER:

@@ -30,7 +30,7 @@ class Pseudonyms:
 
     def start_epoch(self, epoch: int) -> None:
         """Start an epoch, in which every user has a new pseudonym."""
-        self._epoch, self._key = epoch, derive(self._secret, "pseudonyms", str(epoch))
+        self.epoch, self._key = epoch, derive(self._secret, "pseudonyms", str(epoch))
         self._cache: dict[str, str] = {}
 
     def of(self, users: Iterable[str]) -> list[str]:
@@ -47,7 +47,7 @@ class Pseudonyms:
 
     def before(self, user: str) -> list[str]:
         """Return the user's pseudonyms of all earlier epochs, in order."""
-        keys = (derive(self._secret, "pseudonyms", str(epoch)) for epoch in range(self._epoch))
+        keys = (derive(self._secret, "pseudonyms", str(epoch)) for epoch in range(self.epoch))
         return [keyed_hash(user, key) for key in keys]
 
     def clear_cache(self) -> None:

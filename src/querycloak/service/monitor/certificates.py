@@ -82,20 +82,16 @@ class LineDigest:
 
     def begin(self, first: int) -> None:
         """Start again with this line."""
-        self.first, self.last, self._hash = first, first - 1, hashlib.sha256()
+        self.first, self.last, self.sha256 = first, first - 1, hashlib.sha256()
 
     def advance(self, upto: int) -> None:
         """Add lines up to this one; if some are deleted, start again with the first that is there."""
         try:
             for lines, count in read_pieces(self._log, self.last + 1, min(upto, self._log.last)):
-                self._hash.update(lines)
+                self.sha256.update(lines)
                 self.last += count
         except Gone:
             self.begin(self._log.first)
-
-    def hex(self) -> str:
-        """Return the digest of the lines from `first` to `last`."""
-        return self._hash.hexdigest()
 
 
 class Certificates:
@@ -140,7 +136,7 @@ class Certificates:
 
     def write(self, period: Period, lines: LineDigest, now: float, *, reproducible: bool) -> Certificate:
         """Add a period that ends now to the ledger, then write its certificate."""
-        entry = self._ledger_entry(period, lines.hex())
+        entry = self._ledger_entry(period, lines.sha256.hexdigest())
         ledger = {
             "head": entry["hash"],
             "entry": entry["number"],
@@ -195,7 +191,7 @@ def _document(
         release={
             "id": _name(period.number),
             "source": SOURCE,
-            "sha256": lines.hex(),
+            "sha256": lines.sha256.hexdigest(),
             "layout": layout.as_dict(),
             "stream": {
                 "number": period.number,

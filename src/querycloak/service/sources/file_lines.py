@@ -166,6 +166,6 @@ class FileTailSource(Source):
     def _submit_lines(self, parsed: ParsedBody, place: FilePosition) -> bool:
         if not self._until_durable(parsed, place.as_read()):
             return False
-        self._tail.go_on(place)
+        self._tail.place = place
         self._size = PIECE
         return True

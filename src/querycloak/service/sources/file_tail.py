@@ -147,7 +147,7 @@ class FileTail:
     def __init__(self, path: Path, read: Mapping[str, int], grace: float = GRACE) -> None:
         self._path, self._grace = path, grace
         self._quiet_since: float | None = None
-        self._place = FilePosition.of(read)
+        self.place = FilePosition.of(read)
         self._file: int | None = None
         self.truncated = 0
 
@@ -163,7 +163,7 @@ class FileTail:
         return os.pread(self._file, PIECE, 0).partition(b"\n")[0]
 
     def chunk(self, size: int = PIECE) -> Chunk | None:
-        """Return the next whole lines, None if there are none yet; `go_on` passes them."""
+        """Return the next whole lines, None if there are none yet; setting `place` to its end passes them."""
         while self._is_open():
             data = self._lines(size)
             if data is not None:
@@ -173,23 +173,19 @@ class FileTail:
                 return None
         return None
 
-    def go_on(self, place: FilePosition) -> None:
-        """Read on from there."""
-        self._place = place
-
     def give_up(self) -> None:
         """Leave a file that cannot be read if it was removed, so that nobody can repair it."""
         if self._file is not None and not os.fstat(self._file).st_nlink:
             self.close()
-            self._place = FilePosition(written=self._place.written)
+            self.place = FilePosition(written=self.place.written)
 
     def _is_open(self) -> bool:
         if self._file is not None:
             return True
-        own = _find(self._path, self._place) if self._place.inode else None
+        own = _find(self._path, self.place) if self.place.inode else None
         if own is not None:
-            return self._open(own, self._place)
-        gone = replace(self._place, inode=0)  # its inode may be another file's now
+            return self._open(own, self.place)
+        gone = replace(self.place, inode=0)  # its inode may be another file's now
         return self._open(_successor(self._path, gone) or self._path, FilePosition(written=gone.written))
 
     def _open(self, path: Path, place: FilePosition) -> bool:
@@ -202,7 +198,7 @@ class FileTail:
         self.close()
         state = os.fstat(file)
         written = max(place.written, state.st_mtime_ns) if place.offset == 0 else place.written
-        self._file, self._place = file, replace(place, inode=state.st_ino, written=written)
+        self._file, self.place = file, replace(place, inode=state.st_ino, written=written)
         return True
 
     def _identify(self) -> None:
@@ -210,19 +206,19 @@ class FileTail:
         head, size = _head_of(self._file)
         state = os.fstat(self._file)
         newest = _same(self._path, state)
-        written = max(self._place.written, state.st_mtime_ns) if newest else self._place.written
-        self._place = replace(self._place, head=head, head_bytes=size, written=written)
+        written = max(self.place.written, state.st_mtime_ns) if newest else self.place.written
+        self.place = replace(self.place, head=head, head_bytes=size, written=written)
 
     def _lines(self, size: int) -> Chunk | None:
         assert self._file is not None
-        if self._place.offset and not self._place.is_in(self._file):
-            self._place, self.truncated = replace(self._place, offset=0), self.truncated + 1
+        if self.place.offset and not self.place.is_in(self._file):
+            self.place, self.truncated = replace(self.place, offset=0), self.truncated + 1
         self._identify()
         while size <= LONGEST:
-            data = os.pread(self._file, size, self._place.offset)
+            data = os.pread(self._file, size, self.place.offset)
             end = data.rfind(b"\n") + 1
             if end:
-                return Chunk(data[:end], self._place, len(data) == size)
+                return Chunk(data[:end], self.place, len(data) == size)
             if len(data) < size:
                 return None
             size *= 2
@@ -232,14 +228,14 @@ class FileTail:
         """Go to the successor, if there is one and this file is not the newest any more."""
         assert self._file is not None
         state = os.fstat(self._file)
-        successor = None if _same(self._path, state) else _successor(self._path, self._place)
+        successor = None if _same(self._path, state) else _successor(self._path, self.place)
         if successor is None:
             return False
         if self._quiet_since is None:
             self._quiet_since = time.monotonic()
         if time.monotonic() - self._quiet_since < self._grace:
             return False
-        return self._open(successor, FilePosition(written=max(self._place.written, state.st_mtime_ns)))
+        return self._open(successor, FilePosition(written=max(self.place.written, state.st_mtime_ns)))
 
 
 def _same(path: Path, state: os.stat_result) -> bool:

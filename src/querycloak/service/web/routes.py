@@ -48,7 +48,7 @@ async def _accept(
         limiter.take(holder.name, len(pending))
         if key := request.headers.get("idempotency-key", ""):
             # Each token has keys of its own, for each route.
-            pending.key = service.idempotency_digest(f"{request.url.path}\n{holder.name}\n{key}", body)
+            pending.key = service.keys.digest(f"{request.url.path}\n{holder.name}\n{key}", body)
         return await asyncio.wrap_future(service.submit(pending))
 
 

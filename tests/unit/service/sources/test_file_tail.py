@@ -26,7 +26,7 @@ def everything(tail):
     found = b""
     while (piece := tail.chunk()) is not None:
         found += piece.data
-        tail.go_on(piece.end)
+        tail.place = piece.end
     return found
 
 
