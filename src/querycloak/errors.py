@@ -17,7 +17,8 @@ of a log: name the row number and the column instead.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from importlib import import_module
+from typing import Any, ClassVar
 
 
 class QueryCloakError(Exception):
@@ -97,6 +98,14 @@ class MissingExtra(QueryCloakError, ImportError, code="missing-extra", http_stat
         super().__init__(
             f"{purpose} needs the extra `{extra}`", hint=f"run `pip install 'querycloak[{extra}]'`"
         )
+
+
+def import_extra(module: str, extra: str, purpose: str) -> Any:
+    """Import a module that an extra brings. Raise MissingExtra if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtra(extra, purpose) from None
 
 
 class Busy(QueryCloakError, code="busy", http_status=429):

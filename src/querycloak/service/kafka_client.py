@@ -15,12 +15,12 @@ import numpy as np
 
 from querycloak.errors import (
     DataError,
-    MissingExtra,
     ParameterError,
     QueryCloakError,
     Refused,
     Unavailable,
     UsageError,
+    import_extra,
 )
 from querycloak.keys import others_can_read
 from querycloak.service.task import Task
@@ -147,11 +147,7 @@ def _read_options(path: Path) -> dict[str, str]:
 
 def library() -> Any:
     """Return the module `confluent_kafka`, or raise MissingExtra."""
-    try:
-        import confluent_kafka
-    except ImportError:
-        raise MissingExtra("kafka", "reading or writing a Kafka topic") from None
-    return confluent_kafka
+    return import_extra("confluent_kafka", "kafka", "reading or writing a Kafka topic")
 
 
 def consumer(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from querycloak.errors import MissingExtra
+from querycloak.errors import import_extra
 
 
 def run_peer(config: Path, http: str | None = None) -> None:
@@ -17,17 +17,9 @@ def run_peer(config: Path, http: str | None = None) -> None:
 
     address = host_and_port(http, "`--http`") if http else None
     checked = read(config)
-    try:
-        from querycloak.clients.crowd.peer import run
-    except ImportError:
-        raise MissingExtra("crowd", "a peer") from None
-    run(checked, address)
+    import_extra("querycloak.clients.crowd.peer", "crowd", "a peer").run(checked, address)
 
 
 def run_search_server(host: str, port: int) -> None:
     """Run a small search engine with synthetic results, for trials."""
-    try:
-        from querycloak.clients.crowd.demo_engine import run
-    except ImportError:
-        raise MissingExtra("crowd", "the search server") from None
-    run(host, port)
+    import_extra("querycloak.clients.crowd.demo_engine", "crowd", "the search server").run(host, port)

@@ -13,7 +13,7 @@ from xml.parsers import expat
 
 from querycloak import text
 from querycloak.clients.obfuscation.random_stream import KeyedStream
-from querycloak.errors import DataError, MissingExtra, UsageError
+from querycloak.errors import DataError, UsageError, import_extra
 
 #: Limits: files, bytes of one file and of all, articles, characters of a title and of a text.
 MAX_FILES, FILE_LIMIT, BAG_LIMIT = 500, 8 << 20, 64 << 20
@@ -87,10 +87,7 @@ def tidy(value: str, limit: int) -> str:
 
 def parse_feed(content: bytes, name: str) -> list[Article]:
     """Parse RSS or Atom; refuse XML that is malformed, too deep or declares entities."""
-    try:
-        import feedparser
-    except ImportError:
-        raise MissingExtra("obfuscate", "a bag of feeds") from None
+    feedparser = import_extra("feedparser", "obfuscate", "a bag of feeds")
     try:
         _check_xml(content)
         found = feedparser.parse(io.BytesIO(content), resolve_relative_uris=False, sanitize_html=False)

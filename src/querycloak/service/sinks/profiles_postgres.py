@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from querycloak.errors import DataError, MissingExtra, ParameterError, StoreUnavailable
+from querycloak.errors import DataError, ParameterError, StoreUnavailable, import_extra
 from querycloak.service.sinks.profiles import Row, SqlProfiles
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class RetryingConnection:
     """Runs transactions, one at a time; one that fails because the server is away is run again."""
 
     def __init__(self, url: str, patience: float) -> None:
-        self._psycopg = _psycopg()
+        self._psycopg = import_extra("psycopg", "postgres", "profiles in PostgreSQL")
         self._patience = patience
         self._settings = self._parse(url)
         self._connection: Connection | None = None
@@ -164,11 +164,3 @@ class RetryingConnection:
         """Close the connection."""
         with self._lock:
             self._drop()
-
-
-def _psycopg() -> Any:
-    try:
-        import psycopg
-    except ImportError:
-        raise MissingExtra("postgres", "profiles in PostgreSQL") from None
-    return psycopg

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from querycloak.errors import DataError, MissingExtra, UsageError
+from querycloak.errors import DataError, UsageError, import_extra
 from querycloak.keys import Secret, derive
 
 SALT_BYTES: Final = 16
@@ -19,11 +19,8 @@ _KEY_BYTES: Final = 32
 
 
 def _aes_gcm(key: bytes) -> Any:
-    try:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-    except ImportError:
-        raise MissingExtra("service", "encryption of the state") from None
-    return AESGCM(key)
+    module = "cryptography.hazmat.primitives.ciphers.aead"
+    return import_extra(module, "service", "encryption of the state").AESGCM(key)
 
 
 class Cipher:
