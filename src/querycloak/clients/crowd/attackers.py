@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from querycloak.clients.crowd import rules
@@ -21,9 +20,8 @@ from querycloak.clients.crowd.metrics import by_friends
 from querycloak.clients.crowd.network import Network
 from querycloak.clients.crowd.simulator import Behaviour, Trace
 from querycloak.intervals import wilson
+from querycloak.log import FloatArray, IntArray
 
-Longs = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 #: Authors that the engine attacks; all, if there are fewer.
 TARGETS: Final = 500
 #: Largest number of directed friendships for the informed engine, which solves as many equations.
@@ -44,9 +42,9 @@ class Observed(NamedTuple):
     """What the engine observes of one author: submitters with counts, and the candidates it considers."""
 
     author: int
-    submitter: Longs
-    times: Longs
-    candidate: Longs
+    submitter: IntArray
+    times: IntArray
+    candidate: IntArray
 
 
 @njit(inline="always")
@@ -100,26 +98,26 @@ def _likelihoods(submitter, count, candidate, start, friend, state, met):  # typ
     return found
 
 
-def _candidates(submitter: Longs, count: Longs, network: Network) -> Longs:
+def _candidates(submitter: IntArray, count: IntArray, network: Network) -> IntArray:
     """Return the members that submitted most, and their friends."""
     first = submitter[np.argsort(-count, kind="stable")[:_FIRST]]
     friends = [network.friend[network.start[s] : network.start[s + 1]] for s in first.tolist()]
     return np.unique(np.concatenate([first, *friends])).astype(np.int64)
 
 
-def _success(scores: Any, who: Longs, author: int) -> float:
+def _success(scores: Any, who: IntArray, author: int) -> float:
     """Return the probability that a guess among the best is right."""
     best = who[scores >= scores.max() - _TIE]
     return float((best == author).sum() / best.size)
 
 
-def targets(trace: Trace, seed: int) -> Longs:
+def targets(trace: Trace, seed: int) -> IntArray:
     """Draw the authors that an engine attacks, among those that are not selfish."""
     sent = np.flatnonzero(np.bincount(trace.author, minlength=trace.network.users) > 0)
     return np.random.default_rng([seed, 3]).permutation(sent[~trace.selfish[sent]])[:TARGETS]
 
 
-def observations(trace: Trace, authors: Longs) -> Iterator[Observed]:
+def observations(trace: Trace, authors: IntArray) -> Iterator[Observed]:
     """Yield what the engine observes of each of these authors."""
     mine, wide = np.isin(trace.author, authors), trace.network.users
     pair, count = np.unique(
@@ -156,7 +154,7 @@ def engine(trace: Trace, seed: int) -> dict[str, Any]:
     return found
 
 
-def absorption(net: Network, back: bool) -> Floats:
+def absorption(net: Network, back: bool) -> FloatArray:
     """Return the probability that each user submits a query that was sent over a friendship, place by place.
 
     Row i is for the query that the owner of place i sent to `net.friend[i]`.
@@ -186,7 +184,7 @@ def _vectors(friends_of, copies, share, begin):  # type: ignore[no-untyped-def]
     return found
 
 
-def vectors(friends_of: Longs, behaviour: Behaviour, seed: int) -> tuple[Floats, Floats]:
+def vectors(friends_of: IntArray, behaviour: Behaviour, seed: int) -> tuple[FloatArray, FloatArray]:
     """Draw vectors as members do; return the distinct ones and the share of each."""
     rng = np.random.default_rng([seed, 6])
     width = behaviour.most_cut - behaviour.least_cut
@@ -197,7 +195,7 @@ def vectors(friends_of: Longs, behaviour: Behaviour, seed: int) -> tuple[Floats,
     return distinct, many / VECTORS
 
 
-def _product(one: Floats, other: Floats) -> Floats:
+def _product(one: FloatArray, other: FloatArray) -> FloatArray:
     """Return the product of two small matrices; the threads of BLAS would cost more than they save."""
     return np.asarray(np.einsum("ij,jk->ik", one, other))
 
@@ -213,10 +211,10 @@ def informed_engine(trace: Trace, observed: list[Observed], seed: int) -> dict[s
     reached, alone = absorption(net, behaviour.back), trace.alone / trace.author.size
 
     @lru_cache(maxsize=1024)
-    def drawn(friends_of: tuple[int, ...]) -> tuple[Floats, Floats]:
+    def drawn(friends_of: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
         return vectors(np.array(friends_of, np.int64), behaviour, seed)
 
-    def scores(who: int, of: list[Observed]) -> Floats:
+    def scores(who: int, of: list[Observed]) -> FloatArray:
         """Return the log-likelihood of the observations of each author, if `who` were the author."""
         places = slice(net.start[who], net.start[who + 1])
         vector, share = drawn(tuple(net.friends[net.friend[places]].tolist()))

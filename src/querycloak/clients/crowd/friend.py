@@ -103,7 +103,7 @@ class FriendState:
 
     def charge(self) -> None:
         """Charge the friend for a query that was accepted."""
-        self.trust = rules.after_accepting(self.trust, self._settings.penalty)
+        self.trust = rules.after_loss(self.trust, self._settings.penalty)
 
     def refund(self) -> None:
         """Refund the trust charged for an accepted query that could not be answered."""
@@ -116,7 +116,7 @@ class FriendState:
 
     def penalise(self) -> None:
         """Penalise the friend for a refusal, a timeout or too many queries."""
-        self.trust = rules.after_refusal(self.trust, self._settings.penalty)
+        self.trust = rules.after_loss(self.trust, self._settings.penalty)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the values that are stored over restarts."""

@@ -16,9 +16,8 @@ _cut_weights: Any = njit(rules.cut_weights)
 _draw_weighted: Any = njit(rules.draw_weighted)
 _draw_forward: Any = njit(rules.draw_forward)
 _accepts: Any = njit(rules.accepts)
-_after_accepting: Any = njit(rules.after_accepting)
 _after_answer: Any = njit(rules.after_answer)
-_after_refusal: Any = njit(rules.after_refusal)
+_after_loss: Any = njit(rules.after_loss)
 
 
 def _record(**kinds: str) -> np.dtype[Any]:
@@ -177,7 +176,7 @@ def _forget(query, users, asked):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _refused(query, place, friends, settings, asked):  # type: ignore[no-untyped-def]
-    friends[place].trust = _after_refusal(friends[place].trust, settings.penalty)
+    friends[place].trust = _after_loss(friends[place].trust, settings.penalty)
     asked[query.who] = True
     query.refused += 1
     query.next = _ASK
@@ -244,7 +243,7 @@ def walk(author, first, users, friends, settings, longest, state, totals, outcom
                 if query.seen < 0 and users[other].kind & COLLUDES != 0:  # also if it refuses the query
                     query.seen = query.at
                 if _accepts(friends[reverse].trust, _next(state)):
-                    friends[reverse].trust = _after_accepting(friends[reverse].trust, settings.penalty)
+                    friends[reverse].trust = _after_loss(friends[reverse].trust, settings.penalty)
                     friends[place].trust = _after_answer(friends[place].trust, settings.penalty)
                     users[query.at].passed += query.steps > 0
                     _forget(query, users, asked[x])

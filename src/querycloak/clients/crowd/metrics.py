@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from querycloak.clients.crowd.simulator import Trace
 from querycloak.kernels.arrays import information
+from querycloak.log import Flags, FloatArray, IntArray
 
-Floats = npt.NDArray[np.float64]
-Longs = npt.NDArray[np.int64]
 #: Milliseconds of a round trip between two peers, and of the search engine (4.6).
 LATENCY: Final = 530.0
 ENGINE: Final = 400.0
@@ -21,7 +20,7 @@ LIMITS: Final = (60, 70, 80)
 _TENTHS: Final = 10
 
 
-def exposures(trace: Trace, query: Longs | None = None) -> Floats:
+def exposures(trace: Trace, query: IntArray | None = None) -> FloatArray:
     """Return the profile exposure level (PEL) of each user in percent; nan where it is undefined.
 
     Without query texts, each user is assumed to have several queries of its own, equally often. Then PEL is
@@ -46,7 +45,7 @@ def exposures(trace: Trace, query: Longs | None = None) -> Floats:
     return np.where(entropy > 0, 100.0 * known / np.where(entropy > 0, entropy, 1.0), np.nan)
 
 
-def positions(trace: Trace) -> Floats:
+def positions(trace: Trace) -> FloatArray:
     """Return the rank of each user among its friends by number of the user's queries submitted, from 0.
 
     Half of equals count as lower. A user without queries has nan.
@@ -60,7 +59,7 @@ def positions(trace: Trace) -> Floats:
     return np.where(sent, before, np.nan)
 
 
-def summary(trace: Trace, query: Longs | None = None) -> dict[str, Any]:
+def summary(trace: Trace, query: IntArray | None = None) -> dict[str, Any]:
     """Return the columns of the thesis's tables."""
     exposed, place = exposures(trace, query), positions(trace)
     return {
@@ -79,14 +78,14 @@ def summary(trace: Trace, query: Longs | None = None) -> dict[str, Any]:
     }
 
 
-def by_friends(friends: Longs, among: npt.NDArray[np.bool_]) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+def by_friends(friends: IntArray, among: Flags) -> Iterator[tuple[int, Flags]]:
     """Yield numbers of friends from 1 to 10, and who among these has so many, if there is anybody."""
     for many in range(1, 11):
         if (who := among & (friends == many)).any():
             yield many, who
 
 
-def _exposed(trace: Trace, exposed: Floats) -> dict[str, Any]:
+def _exposed(trace: Trace, exposed: FloatArray) -> dict[str, Any]:
     """Return exposed users in percent: honest and selfish, by friends (Table 4.2), and by tenths (4.3)."""
     known, selfish = ~np.isnan(exposed), trace.selfish
     found: dict[str, Any] = {"people": int(known.sum()), "mean": _mean(np.minimum(exposed[known], 100.0))}
@@ -106,7 +105,7 @@ def _exposed(trace: Trace, exposed: Floats) -> dict[str, Any]:
     return found
 
 
-def _by_friends(trace: Trace, place: Floats) -> dict[str, Any]:
+def _by_friends(trace: Trace, place: FloatArray) -> dict[str, Any]:
     """Return mean and deviation of positions by number of friends (Figure 4.1, Table 4.5)."""
     honest = ~trace.selfish & ~np.isnan(place)
     return {

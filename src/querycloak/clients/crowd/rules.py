@@ -103,16 +103,11 @@ def accepts(trust: float, draw: float) -> bool:
     return draw < trust
 
 
-def after_accepting(trust: float, penalty: float) -> float:
-    """Return the trust in a friend after a query of that friend was accepted."""
-    return max(0.0, trust - penalty)
-
-
 def after_answer(trust: float, penalty: float) -> float:
     """Return the trust in a friend that answered a query."""
     return min(1.0, trust + 2.0 * penalty)
 
 
-def after_refusal(trust: float, penalty: float) -> float:
-    """Return the trust in a friend that refused a query or did not reply in time."""
+def after_loss(trust: float, penalty: float) -> float:
+    """Return the trust in a friend whose query was accepted, who refused one, or did not reply in time."""
     return max(0.0, trust - penalty)

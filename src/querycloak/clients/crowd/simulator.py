@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from querycloak.clients.crowd import kernel
-from querycloak.clients.crowd.network import Network
+from querycloak.clients.crowd.network import Ints, Network
 from querycloak.clients.crowd.rules import ProtocolSettings, share_setting
 from querycloak.errors import ParameterError
+from querycloak.log import Flags
 from querycloak.settings import setting
 
-Ints = npt.NDArray[np.int32]
 Progress = Callable[[int, int], None]
 #: Queries that are simulated between two reports of progress.
 PIECE: Final = 1_000_000
@@ -63,16 +63,16 @@ class Trace:
         return float(self.outcomes["hops"].mean()) if self.outcomes.size else float("nan")
 
     @property
-    def selfish(self) -> npt.NDArray[np.bool_]:
+    def selfish(self) -> Flags:
         """Whether each user accepts no query."""
         return self._of(kernel.SELFISH)
 
     @property
-    def colluding(self) -> npt.NDArray[np.bool_]:
+    def colluding(self) -> Flags:
         """Whether each user shares what it sees with the other colluding users."""
         return self._of(kernel.COLLUDES)
 
-    def _of(self, kind: int) -> npt.NDArray[np.bool_]:
+    def _of(self, kind: int) -> Flags:
         return np.asarray(self.users["kind"][:-1] & kind != 0)
 
 

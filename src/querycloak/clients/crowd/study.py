@@ -13,8 +13,8 @@ import polars as pl
 
 from querycloak import formats
 from querycloak.clients.crowd import attackers, metrics, network, simulator
-from querycloak.clients.crowd.network import Network
-from querycloak.clients.crowd.simulator import Behaviour, Ints, Trace
+from querycloak.clients.crowd.network import Ints, Network
+from querycloak.clients.crowd.simulator import Behaviour, Trace
 from querycloak.dictionary import distinct
 from querycloak.errors import DataError, UsageError
 from querycloak.files import check_outputs
@@ -52,7 +52,10 @@ def simulate_crowd(
     progress: Progress,
     **options: Any,
 ) -> dict[str, Any]:
-    """Simulate friends who submit each other's queries; options are those of a study and its behaviour."""
+    """Simulate friends who submit each other's queries; return the columns of the thesis's tables.
+
+    Options are those of a study and its behaviour.
+    """
     own = {f.name: options.pop(f.name) for f in fields(Behaviour) if f.name in options}
     study = Study(
         behaviour=Behaviour(least_cut=cut[0], most_cut=cut[1], **own),
@@ -60,11 +63,6 @@ def simulate_crowd(
         truth=Path(truth) if truth else None,
         **options,
     )
-    return run(study, progress)
-
-
-def run(study: Study, progress: Progress) -> dict[str, Any]:
-    """Simulate, and return the columns of the thesis's tables."""
     _check(study)
     log = _read(study.log, study.reading) if study.log else None
     users = log.frame["user"].n_unique() if log is not None else study.users

@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.dictionary import distinct
 from querycloak.errors import DataError
-from querycloak.log import IntArray
+from querycloak.log import Flags, IntArray
 
 #: Resolutions of a log's clock, in microseconds; dummy searches have the same one.
 _TICKS: Final = (60_000_000, 1_000_000, 1_000)
@@ -26,7 +25,8 @@ class SearchHistory:
 
     A search is a user, a query and a time. User `u` has the searches `begins[u]` to `begins[u + 1]`.
     Without a column of times, every row is a search and all times are 0. The users of a pool follow those
-    of the log: they are not covered, and their searches are used as dummy searches.
+    of the log: they are not covered, and their searches are used as dummy searches. Search `i` has the
+    query `texts[query[i]]`.
     """
 
     frame: pl.DataFrame
@@ -36,7 +36,9 @@ class SearchHistory:
     begins: IntArray
     first: IntArray
     time: IntArray
-    clicked: npt.NDArray[np.bool_]
+    clicked: Flags
+    texts: pl.Series
+    query: IntArray
 
     @classmethod
     def of(cls, log: pl.DataFrame, pool: pl.DataFrame | None = None) -> SearchHistory:
@@ -49,6 +51,7 @@ class SearchHistory:
         users = np.flatnonzero(_changes(frame, ["user"]))
         covered = int(np.searchsorted(users, log.height))
         time = frame["time"].to_physical().to_numpy() if timed else np.zeros(frame.height, np.int64)
+        texts, query = distinct(frame["query"].gather(heads))
         columns = [frame[name] for name in ("url", "rank") if name in frame.columns]
         return cls(
             frame=frame,
@@ -59,6 +62,8 @@ class SearchHistory:
             first=np.append(heads, frame.height),
             time=time[heads],
             clicked=columns[0].is_not_null().to_numpy() if columns else np.zeros(frame.height, bool),
+            texts=texts,
+            query=query,
         )
 
     @property
@@ -75,9 +80,9 @@ class SearchHistory:
         """Users whose searches may be used as dummy searches: the pool's, or all users of the log."""
         return range(self.users, self.users + self.pool_users) if self.pool_users else range(self.users)
 
-    def can_source(self, owner: IntArray, user: int) -> npt.NDArray[np.bool_]:
+    def can_source(self, owner: IntArray, user: int) -> Flags:
         """Whether the searches of each owner may be used for a user: never the user's own."""
-        can: npt.NDArray[np.bool_] = (owner >= self.source_users.start) & (owner != user)
+        can: Flags = (owner >= self.source_users.start) & (owner != user)
         return can
 
     def of_user(self, user: int) -> IntArray:
@@ -100,20 +105,6 @@ class SearchHistory:
     def clicks(self) -> IntArray:
         """Number of clicks of each search."""
         return np.diff(np.concatenate([[0], np.cumsum(self.clicked)])[self.first])
-
-    @cached_property
-    def texts(self) -> pl.Series:
-        """Distinct queries."""
-        return self._queries[0]
-
-    @cached_property
-    def query(self) -> IntArray:
-        """Number of the distinct query of each search."""
-        return self._queries[1]
-
-    @cached_property
-    def _queries(self) -> tuple[pl.Series, IntArray]:
-        return distinct(self.frame["query"].gather(self.first[:-1]))
 
     @cached_property
     def span(self) -> tuple[int, int]:
@@ -148,7 +139,7 @@ def _sorted(frame: pl.DataFrame, timed: bool) -> pl.DataFrame:
     return frame.sort(by, nulls_last=True)
 
 
-def _changes(frame: pl.DataFrame, names: list[str]) -> npt.NDArray[np.bool_]:
+def _changes(frame: pl.DataFrame, names: list[str]) -> Flags:
     """Whether each row differs from the one before in these columns; without columns, all do."""
     if not names or not frame.height:
         return np.ones(frame.height, bool)

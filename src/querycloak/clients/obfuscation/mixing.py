@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak import formats
@@ -19,11 +18,11 @@ from querycloak.clients.obfuscation.random_stream import KeyedStream
 from querycloak.errors import UsageError
 from querycloak.files import check_outputs
 from querycloak.kernels import siphash
+from querycloak.kernels.siphash import Words
 from querycloak.keys import Secret, derive
 from querycloak.log import IntArray
 from querycloak.truth import check_truth_path, write_truth
 
-Ties = npt.NDArray[np.uint64]
 Progress = Callable[[str, int, int | None], None]
 
 #: Searches of whole users that are mixed at a time, dummy searches included.
@@ -75,7 +74,7 @@ def _chunk(method: CoverMethod, low: int, high: int, released: int) -> TraceChun
     return TraceChunk(trace.drop("row"), _truth(trace, released), count)
 
 
-def _cover(method: CoverMethod, user: int) -> tuple[DummySearches, Ties, Ties]:
+def _cover(method: CoverMethod, user: int) -> tuple[DummySearches, Words, Words]:
     """Return one user's dummy searches, and the numbers that order real and dummy rows of equal times."""
     history = method.history
     key = derive(method.key, "person", history.names[user])

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from querycloak.kernels import siphash
+from querycloak.kernels.siphash import Words
 from querycloak.keys import derive
-from querycloak.log import IntArray
+from querycloak.log import FloatArray, IntArray
 
-FloatArray = npt.NDArray[np.float64]
 _SINGLES = 256
 
 
@@ -23,7 +22,7 @@ class KeyedStream:
         self._calls = 0
         self._singles: list[float] = []
 
-    def words(self, size: int) -> npt.NDArray[np.uint64]:
+    def words(self, size: int) -> Words:
         """Draw 64-bit numbers."""
         self._calls += 1
         return siphash.draw(self._key, self._calls, np.arange(size))

@@ -9,10 +9,10 @@ import numpy as np
 from querycloak.clients.obfuscation.base import CoverSettings, DummySearches
 from querycloak.clients.obfuscation.borrowed import BorrowedCover
 from querycloak.clients.obfuscation.history import SearchHistory
-from querycloak.clients.obfuscation.random_stream import FloatArray, KeyedStream
+from querycloak.clients.obfuscation.random_stream import KeyedStream
 from querycloak.clients.obfuscation.threads import NAVIGATIONAL, find_threads
 from querycloak.clients.obfuscation.timing import companion_times, reflect_into, session_of
-from querycloak.log import IntArray
+from querycloak.log import FloatArray, IntArray
 
 #: Candidate threads for each thread of the user, and the range of places by size from which they are drawn.
 _LOOKED_AT, _AROUND = 48, 128

@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 
 from querycloak.clients.obfuscation.history import SearchHistory
-from querycloak.clients.obfuscation.random_stream import FloatArray
 from querycloak.dictionary import distinct
-from querycloak.log import IntArray
+from querycloak.log import FloatArray, IntArray
 from querycloak.text.normalise import WORD
 
 #: A word in more of the distinct queries than this share or number belongs to no thread.

@@ -68,10 +68,9 @@ def test_forwarding_gives_everybody_the_same_chance(friends, data):
 
 
 def test_trust_falls_by_one_and_rises_by_two_penalties_and_stays_between_0_and_1():
-    assert rules.after_accepting(0.5, 0.03) == pytest.approx(0.47)
-    assert rules.after_refusal(0.5, 0.03) == pytest.approx(0.47)
+    assert rules.after_loss(0.5, 0.03) == pytest.approx(0.47)
     assert rules.after_answer(0.5, 0.03) == pytest.approx(0.56)
-    assert rules.after_accepting(0.01, 0.03) == rules.after_refusal(0.02, 0.03) == 0.0
+    assert rules.after_loss(0.01, 0.03) == rules.after_loss(0.02, 0.03) == 0.0
     assert rules.after_answer(0.99, 0.03) == 1.0
     assert [rules.accepts(0.5, draw) for draw in (0.0, 0.49, 0.5, 0.99)] == [True, True, False, False]
     assert not rules.accepts(0.0, 0.0)
