@@ -76,11 +76,15 @@ class Client:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError("not an address of a service", hint="use one like http://127.0.0.1:8484")
-        self._place, self._prefix = (parts.hostname, parts.port), parts.path.rstrip("/")
-        self._secure = (context or ssl.create_default_context()) if parts.scheme == "https" else None
+        self._prefix = parts.path.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._patience, self._timeout = patience, timeout
-        self._connection: http.client.HTTPConnection | None = None
+        self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+        if parts.scheme == "https":
+            secure = context or ssl.create_default_context()
+            self._connection = http.client.HTTPSConnection(
+                parts.hostname, parts.port, timeout=timeout, context=secure
+            )
 
     def send(
         self, records: Iterable[Mapping[str, Any]], key: str | None = None, *, batch: int = 1000
@@ -164,9 +168,8 @@ class Client:
     ) -> bytes | tuple[QueryCloakError, float]:
         """Send a request once; return the response, or an error and the seconds before a retry."""
         try:
-            connection = self._connected()
-            connection.request(method, self._prefix + path, body, headers)
-            answer = connection.getresponse()
+            self._connection.request(method, self._prefix + path, body, headers)  # connects if necessary
+            answer = self._connection.getresponse()
             content = answer.read()
         except ssl.SSLCertVerificationError:
             raise UsageError(
@@ -182,20 +185,9 @@ class Client:
             raise _error(content)
         return content
 
-    def _connected(self) -> http.client.HTTPConnection:
-        if self._connection is None:
-            more: dict[str, Any] = {"timeout": self._timeout}
-            if self._secure is None:
-                self._connection = http.client.HTTPConnection(*self._place, **more)
-            else:
-                self._connection = http.client.HTTPSConnection(*self._place, context=self._secure, **more)
-        return self._connection
-
     def close(self) -> None:
         """Close the connection; the next request opens another."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._connection.close()
 
     def __enter__(self) -> Self:
         return self
