@@ -120,8 +120,8 @@ class Served:
         service.start()
         while (done := service.state().status()["accepted"]) < self._records:
             watch.see(done)
-            if service.failure is not None:
-                raise service.failure
+            if service.worker.failure is not None:
+                raise service.worker.failure
             time.sleep(0.01)
         watch.see(done)
 

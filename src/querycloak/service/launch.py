@@ -69,8 +69,8 @@ def run(setup: Setup, ready: Callable[[str], None] = lambda address: None) -> No
         listening.close()
         service.stop()
         _log.info("stopped", extra={"position": service.state().counts.position})
-    if service.failure is not None:
-        raise service.failure
+    if service.worker.failure is not None:
+        raise service.worker.failure
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -142,7 +142,7 @@ async def _serve(
         ready()
     while not serving.done():
         await asyncio.wait({serving}, timeout=_CHECK_SECONDS)
-        server.should_exit = server.should_exit or service.failure is not None
+        server.should_exit = server.should_exit or service.worker.failure is not None
         if server.should_exit:
             service.begin_stop()
     await serving

@@ -198,11 +198,6 @@ class Service:
         self._database.close()
         self.wal.close()
 
-    @property
-    def failure(self) -> QueryCloakError | None:
-        """Why the process must end; None if the service works."""
-        return self.worker.failure
-
     def submit(self, request: PendingRequest) -> Future[dict[str, Any]]:
         """Commit records, UBI searches or clicks; the answer is set when they are on disk."""
         if self.worker.failure is not None:

@@ -41,7 +41,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, str]
     service.open()
     service.start()
     yield make_app(service, Tokens(Path(folder / "tokens"))), token
-    assert service.failure is None
+    assert service.worker.failure is None
     service.stop()
 
 

@@ -461,7 +461,7 @@ def test_a_failure_is_logged_with_its_reason_and_ends_the_service(
     monkeypatch.setattr(one.worker.stream, "apply", fail)
     with pytest.raises(QueryCloakError, match=reason):
         one.erase("u")
-    assert one.failure is not None
+    assert one.worker.failure is not None
     assert one.state().health.failed
     with pytest.raises(Unavailable):
         send(one, LINES[10:20])

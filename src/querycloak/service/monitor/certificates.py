@@ -150,7 +150,8 @@ class Certificates:
             file.write(_as_json(line))
         self.verdicts[line["verdict"]] += 1
         if line["verdict"] == "broken":
-            broken = sum(check["verdict"] == "broken" for check in _checks(made))
+            checks = [*made["lineage"], *(check for part in made["methods"] for check in part["checks"])]
+            broken = sum(check["verdict"] == "broken" for check in checks)
             _log.critical("a promise is broken", extra={"position": period.number, "count": broken})
         return made
 
@@ -207,10 +208,6 @@ def _document(
         ledger=ledger,
         own_noise=any(stage.traits.system_noise for stage in period.stages),
     )
-
-
-def _checks(made: Certificate) -> list[dict[str, str]]:
-    return [check for part in made["methods"] for check in part["checks"]] + list(made["lineage"])
 
 
 def _line(made: Certificate) -> dict[str, Any]:

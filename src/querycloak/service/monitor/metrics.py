@@ -26,12 +26,16 @@ INGEST: Final = "/v1/records"
 ACCEPTED: Final = 202
 
 
-class Metrics:
-    """A registry per service, so that two services in one process stay apart."""
+class Metrics(Collector):
+    """A registry per service, so that two services in one process stay apart.
+
+    It reads the state of the service when metrics are requested.
+    """
 
     def __init__(self, state: Callable[[], ServiceState], monitor: Monitor) -> None:
+        self._state, self._monitor = state, monitor
         self._registry = CollectorRegistry()
-        self._registry.register(_StateCollector(state, monitor))
+        self._registry.register(self)
         self._requests = Counter(
             "querycloak_requests",
             "Requests answered, by route, method and status.",
@@ -54,13 +58,6 @@ class Metrics:
     def text(self) -> bytes:
         """Return all metrics in the Prometheus text format."""
         return generate_latest(self._registry)
-
-
-class _StateCollector(Collector):
-    """Reads the state of the service when metrics are requested."""
-
-    def __init__(self, state: Callable[[], ServiceState], monitor: Monitor) -> None:
-        self._state, self._monitor = state, monitor
 
     def describe(self) -> list[Metric]:
         """Return nothing, so that registration does not read the service."""

@@ -17,7 +17,8 @@ from querycloak.engines import audit as auditing
 from querycloak.engines.pipeline import Stage
 from querycloak.errors import Gone
 from querycloak.guarantee import Finding
-from querycloak.log import IntArray
+from querycloak.log import CANONICAL, IntArray
+from querycloak.service.entries import SCHEMA
 from querycloak.service.sinks.released_log import ReleasedLog
 from querycloak.service.stream.stream import Output, Stream, StreamObserver
 
@@ -28,22 +29,8 @@ SLICE_ROWS: Final = 100_000
 #: Slices that may wait for the audit; further ones are left out, and the certificate states it.
 MOST_SLICES: Final = 16
 _READ_ROWS: Final = 50_000
-_LINE: Final = {
-    "offset": pl.Int64,
-    "user": pl.String,
-    "query": pl.String,
-    "time": pl.String,
-    "rank": pl.Int64,
-    "url": pl.String,
-    "category": pl.String,
-}
-_ROW: Final[dict[str, Any]] = {
-    "row": pl.Int64,
-    "_head": pl.Int64,
-    "user": pl.Int64,
-    "query": pl.Int64,
-    "category": pl.String,
-}
+_LINE: Final = {"offset": pl.Int64, **{name: SCHEMA[name] for name in CANONICAL}, "time": pl.String}
+_ROW: Final = {**dict.fromkeys(("row", "_head", "user", "query"), pl.Int64), "category": pl.String}
 _TRUTH: Final = dict.fromkeys(("released_row", "original_row", "original_user", "released_after"), pl.Int64)
 _CHANGED: Final = "lines are missing or changed"
 

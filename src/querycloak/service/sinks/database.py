@@ -103,11 +103,8 @@ class Database:
         final: a second sync can succeed without writing what was lost.
         """
         try:
-            descriptor = os.open(f"{self.path}-wal", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            with open(f"{self.path}-wal", "rb") as file:
+                os.fsync(file.fileno())
         except OSError as error:
             raise DataError(
                 f"`{self.path}` could not be forced to disk: {error.strerror}",

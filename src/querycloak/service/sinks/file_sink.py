@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 
 from querycloak.errors import DataError, DiskFull
 from querycloak.files import is_full, sync_folder, write_all
-from querycloak.service.sinks.sink import new_lines, number_of
+from querycloak.service.sinks.sink import Sink, new_lines, number_of
 
 _LONGEST: Final = 64 << 20
 
 
-class FileSink:
+class FileSink(Sink):
     """Released lines in `NAME`; full files become `NAME.1`, `NAME.2`, … up to `keep` of them.
 
     The files themselves hold the number of the last line, so a crash at any time loses and doubles none. A
@@ -50,17 +50,15 @@ class FileSink:
     def _last_rotated(self, has_lines: bool) -> int | None:
         """Return the number of the last line of `NAME.1`; None if there is and need be none."""
         try:
-            descriptor = os.open(self._rotated(1), os.O_RDONLY | os.O_CLOEXEC)
+            file = self._rotated(1).open("rb")
         except FileNotFoundError:
             if has_lines or not self._numbers():  # in the middle of a rotation only NAME.1 is missing
                 return None
             raise self._changed(f"it has no line, and `{self._rotated(1).name}` is missing") from None
-        try:
-            if last := _last_number(descriptor):
+        with file:
+            if last := _last_number(file.fileno()):
                 return last
-            raise self._changed(f"`{self._rotated(1).name}` does not end with a released line")
-        finally:
-            os.close(descriptor)
+        raise self._changed(f"`{self._rotated(1).name}` does not end with a released line")
 
     def append(self, first: int, lines: bytes, count: int) -> None:
         """Add lines `first` and following. Skip those already there, refuse a gap.

@@ -14,7 +14,7 @@ from querycloak.errors import DataError, QueryCloakError, Unavailable
 from querycloak.keys import write_private
 from querycloak.service import kafka_client
 from querycloak.service.kafka_client import Address, KafkaRefuses, Rival
-from querycloak.service.sinks.sink import new_lines
+from querycloak.service.sinks.sink import Sink, new_lines
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
@@ -29,7 +29,7 @@ _HUNG: Final = 45.0
 _RIVAL_SECONDS: Final = 60.0
 
 
-class KafkaSink:
+class KafkaSink(Sink):
     """Writes lines to one partition, since only a partition keeps an order.
 
     Each line is there exactly once for readers of committed messages. The number of the last line is the
@@ -135,9 +135,6 @@ class KafkaSink:
     def _position(self, offset: int) -> Any:
         topic, partition = self.address.topic, self.address.partition
         return kafka_client.library().TopicPartition(topic, partition, offset)
-
-    def sync(self) -> None:
-        """Do nothing: lines are committed when `append` returns."""
 
     def close(self) -> None:
         """Close the connections."""

@@ -262,10 +262,6 @@ def storable(text: str) -> str:
 
 def sum_counts(counts: Sequence[Row]) -> list[Row]:
     """Return each label and category once, in order: neighbours in the index are written together."""
-    if not any("\0" in label or "\0" in category for label, category, _ in counts):
-        once = {(label, category) for label, category, _ in counts}
-        if len(once) == len(counts):  # the usual case: nothing to sum
-            return sorted(counts)
     total: Counter[tuple[str, str]] = Counter()
     for label, category, more in counts:
         total[storable(label), storable(category)] += more

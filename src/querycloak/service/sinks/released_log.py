@@ -9,7 +9,7 @@ from typing import Final
 
 from querycloak.errors import DataError, Gone
 from querycloak.service.sinks.database import Database
-from querycloak.service.sinks.sink import line_count, new_lines, start_of
+from querycloak.service.sinks.sink import Sink, line_count, new_lines, start_of
 
 #: Bytes that one read returns, about: the memory of readers is bounded.
 READ_BYTES: Final = 8 << 20
@@ -27,7 +27,7 @@ _MOST_BATCHES: Final = 256
 _ROW_BYTES: Final = 64 << 10
 
 
-class ReleasedLog:
+class ReleasedLog(Sink):
     """All released lines that are still kept; line n has the offset n. A row holds a batch of lines."""
 
     def __init__(
@@ -135,9 +135,6 @@ class ReleasedLog:
     def sync(self) -> None:
         """Return when all lines are durable."""
         self._database.sync()
-
-    def close(self) -> None:
-        """Do nothing: the service closes the database."""
 
 
 def _rows(first: int, lines: bytes, now: float) -> Iterator[tuple[int, int, float, int, int, bytes]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -14,20 +14,19 @@ from querycloak.errors import DataError, Refused
 _NUMBER = re.compile(rb'\{"offset": ?(\d+)[,}]')
 
 
-class Sink(Protocol):
+class Sink(ABC):
     """A place for released lines that stores the number of its last line."""
 
-    @property
-    def last(self) -> int:
-        """Number of the last line that it has."""
+    last: int
 
+    @abstractmethod
     def append(self, first: int, lines: bytes, count: int) -> None:
         """Add lines `first` and following. Skip those already there, refuse a gap."""
 
-    def sync(self) -> None:
+    def sync(self) -> None:  # noqa: B027 - nothing is left to do where `append` returns durable lines
         """Return when all lines are durable."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - a sink need not own what it writes to
         """Close files and connections."""
 
 

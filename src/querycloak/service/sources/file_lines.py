@@ -29,12 +29,8 @@ class LineReader:
         self._first = first.removeprefix(BYTE_ORDER_MARK)
         self._json = self._first.lstrip()[:1] in (b"{", b"")
         self._format = None if self._json else _format(self._first)
-        self._header = first + b"\n" if self._format is not None and self._format.traits.header else b""
-
-    @property
-    def begin(self) -> int:
-        """Position of the first record of a file."""
-        return len(self._header)
+        #: Position of the first record of a file.
+        self.begin = len(first) + 1 if self._format is not None and self._format.traits.header else 0
 
     def read(self, lines: bytes) -> ParsedBody:
         """Read records; bad ones are counted. A file that is no log is refused, without showing any of it."""
@@ -112,15 +108,14 @@ class FileTailSource(Source):
     def _run(self) -> None:
         """Read; try again after a failure, since the file can be repaired or replaced."""
         while not self._stopping.is_set():
+            moved = False
             try:
                 moved = self._step()
                 self._trouble = ""
             except QueryCloakError as error:
-                moved = False
                 self._report(error.message)
             # A panic of polars is no `Exception`. The text of an error can hold data, its type cannot.
             except (Exception, pl.exceptions.PanicException) as error:
-                moved = False
                 self._report(f"the file to follow could not be read ({type(error).__name__})")
             if not moved:
                 self._stopping.wait(PAUSE)

@@ -73,17 +73,11 @@ def _find(path: Path, place: FilePosition) -> Path | None:
     """
     copy = None
     for other in sorted(path.parent.glob(f"{path.name}*")):
-        try:
-            file = os.open(other, os.O_RDONLY)
-        except OSError:
-            continue
-        try:
-            if place.is_in(file):
-                if os.fstat(file).st_ino == place.inode:
+        with contextlib.suppress(OSError), other.open("rb") as file:
+            if place.is_in(file.fileno()):
+                if os.fstat(file.fileno()).st_ino == place.inode:
                     return other
                 copy = other if place.head_bytes == HEAD else copy
-        finally:
-            os.close(file)
     return copy
 
 

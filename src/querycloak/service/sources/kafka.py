@@ -97,13 +97,12 @@ class KafkaSource(Source):
         while True:
             try:
                 found = work()
+                self._trouble = ""
+                return found
             except kafka_client.library().KafkaException as error:
                 failure = kafka_client.translate(error.args[0])
             except Unavailable as error:
                 failure = error
-            else:
-                self._trouble = ""
-                return found
             if not isinstance(failure, Unavailable) or self._stopping.wait(PAUSE):
                 raise failure
             self._report(failure.message)

@@ -229,14 +229,11 @@ def _name(first: int) -> str:
 
 def _mend(segment: SegmentReader) -> None:
     """Make durable what a crash left; the mark that says so is durable too, or is not there."""
-    writer = SegmentWriter.reopen(segment)
-    try:
+    with contextlib.closing(SegmentWriter.reopen(segment)) as writer:
         writer.mend()
         if not segment.sealed and not segment.empty:
             writer.seal()
         writer.cut()
-    finally:
-        writer.close()
 
 
 def _close_off(writer: SegmentWriter) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
@@ -19,12 +18,7 @@ from querycloak.service.web.auth import Tokens
 from querycloak.service.web.bodies import BodyBudget, RateLimiter
 from querycloak.service.web.middleware import Middleware
 
-_TYPES: Final = {
-    ".css": "text/css",
-    ".html": "text/html",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
+_TYPES: Final = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _INDEX: Final = "index.html"
 
 
@@ -59,41 +53,37 @@ def make_app(service: Service, tokens: Tokens) -> Application:
     return app
 
 
-@dataclass(frozen=True)
-class _File:
-    body: bytes
-    kind: str
-    etag: str
-
-    def response(self, request: Request) -> Response:
-        """Return the file, or status 304 if the browser has it."""
-        known = {"ETag": self.etag, "Cache-Control": "no-cache"}
-        if self.etag in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=known)
-        return Response(self.body, media_type=self.kind, headers=known)
-
-
 def _serve_page(app: FastAPI) -> None:
     shipped = page_files()
 
     async def index(request: Request) -> Response:
-        return shipped[_INDEX].response(request)
+        return _unless_cached(shipped[_INDEX], request)
 
     async def part(name: str, request: Request) -> Response:
         if name not in shipped or name == _INDEX:
             raise NotFound("the page has no such part")
-        return shipped[name].response(request)
+        return _unless_cached(shipped[name], request)
 
     for path, route in (("/", index), ("/static/{name}", part)):
         app.add_api_route(path, route, methods=["GET", "HEAD"], include_in_schema=False)
 
 
-def page_files() -> dict[str, _File]:
+def _unless_cached(file: Response, request: Request) -> Response:
+    """Return a file, or status 304 if the browser has it."""
+    if file.headers["ETag"] not in request.headers.get("if-none-match", ""):
+        return file
+    kept = {name: file.headers[name] for name in ("ETag", "Cache-Control")}
+    return Response(status_code=304, headers=kept)
+
+
+def page_files() -> dict[str, Response]:
     """Read all files of the page; a requested name is looked up here and never opened."""
     found = {}
     for entry in files("querycloak.service.web").joinpath("page").iterdir():
         _, dot, ending = entry.name.rpartition(".")
         if kind := _TYPES.get(dot + ending):
             body = entry.read_bytes()
-            found[entry.name] = _File(body, kind, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+            etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+            known = {"ETag": etag, "Cache-Control": "no-cache"}
+            found[entry.name] = Response(body, media_type=kind, headers=known)
     return found
