@@ -45,11 +45,6 @@ class Health:
         return tuple(self.reasons)
 
     @property
-    def failed(self) -> bool:
-        """Whether the service cannot continue."""
-        return FAILED in self.reasons
-
-    @property
     def text(self) -> str:
         """Text of the most severe reason; empty if all is well."""
         return next(iter(self.reasons.values()), "")

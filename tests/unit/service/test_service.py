@@ -462,7 +462,7 @@ def test_a_failure_is_logged_with_its_reason_and_ends_the_service(
     with pytest.raises(QueryCloakError, match=reason):
         one.erase("u")
     assert one.worker.failure is not None
-    assert one.state().health.failed
+    assert "worker-failed" in one.state().health.codes
     with pytest.raises(Unavailable):
         send(one, LINES[10:20])
     (logged,) = [record for record in caplog.records if record.levelname == "CRITICAL"]

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from querycloak import settings as declared
 from querycloak.clients.crowd.rules import ProtocolSettings, share_setting
-from querycloak.clients.crowd.tls import CERTIFICATE, KEY, fingerprint, read_certificate
+from querycloak.clients.crowd.tls import CERTIFICATE, KEY, read_certificate
 from querycloak.errors import DataError, ParameterError, UsageError
 from querycloak.settings import setting
 
@@ -107,11 +107,6 @@ class Friend:
 
     certificate: bytes
     address: tuple[str, int] | None
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of the certificate."""
-        return fingerprint(self.certificate)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Peer:
         draw = random.SystemRandom().random
         self._config, self._state = config, state
         self._own = fingerprint(config.certificate)
-        names = [friend.fingerprint for friend in config.friends]
+        names = [fingerprint(friend.certificate) for friend in config.friends]
         self._member = Member(names, config.protocol, draw, lambda: secrets.token_hex(16), state.read())
         host, within = config.host, config.protocol.engine_within
         self._engine = HttpEngine(host.engine, within, messages.ANSWER_LIMIT, host.agent)
@@ -250,7 +250,7 @@ class Peer:
         """Use a connection; of two simultaneous dials, both sides keep the same one."""
         before = self._connections.get(who)
         if before is not None:
-            ours_first = self._own < self._friends[who].fingerprint
+            ours_first = self._own < fingerprint(self._friends[who].certificate)
             recent = connection.begun - before.begun < SIMULTANEOUS
             if recent and before.dialled == ours_first != connection.dialled:
                 return False

@@ -102,18 +102,15 @@ async def mix_live(
             await work
 
 
+@dataclass
 class _Mixer:
     """The tasks of `mix_live`: real queries, dummy queries by the clock, and bursts."""
 
-    def __init__(
-        self,
-        cover: LiveCover,
-        timing: LiveTiming,
-        stream: KeyedStream,
-        ready: asyncio.Queue[OutgoingQuery | None],
-    ) -> None:
-        self._cover, self._timing, self._stream, self._ready = cover, timing, stream, ready
-        self._bursts = 0
+    cover: LiveCover
+    timing: LiveTiming
+    stream: KeyedStream
+    ready: asyncio.Queue[OutgoingQuery | None]
+    bursts: int = 0
 
     async def run(self, real: AsyncIterator[str | ResultTitles]) -> None:
         """Work until the real queries end or something fails, then put None into the queue."""
@@ -126,33 +123,33 @@ class _Mixer:
                 clock.cancel()
         except ExceptionGroup as failures:
             failure = failures.exceptions[0]
-        await self._ready.put(None)
+        await self.ready.put(None)
         if failure:
             raise failure
 
     async def _take(self, event: str | ResultTitles, group: asyncio.TaskGroup) -> None:
         if isinstance(event, ResultTitles):
-            self._cover.observe(event.titles)
+            self.cover.observe(event.titles)
             return
-        await self._ready.put(OutgoingQuery(event, fake=False))
-        if self._timing.timing == "burst" and self._bursts < MAX_WAITING:
-            self._bursts += 1
-            group.create_task(self._burst(self._timing.burst(self._stream)))
+        await self.ready.put(OutgoingQuery(event, fake=False))
+        if self.timing.timing == "burst" and self.bursts < MAX_WAITING:
+            self.bursts += 1
+            group.create_task(self._burst(self.timing.burst(self.stream)))
 
     async def _burst(self, pauses: list[float]) -> None:
         for pause in pauses:
             await asyncio.sleep(pause)
             self._put_fake()
-        self._bursts -= 1
+        self.bursts -= 1
 
     async def _by_clock(self) -> None:
-        while self._timing.timing != "burst":
-            await asyncio.sleep(self._timing.pause(self._stream))
+        while self.timing.timing != "burst":
+            await asyncio.sleep(self.timing.pause(self.stream))
             self._put_fake()
 
     def _put_fake(self) -> None:
         with contextlib.suppress(asyncio.QueueFull):
-            self._ready.put_nowait(OutgoingQuery(self._cover.next_query(), fake=True))
+            self.ready.put_nowait(OutgoingQuery(self.cover.next_query(), fake=True))
 
 
 # lines on standard input and output

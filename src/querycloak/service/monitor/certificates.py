@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -110,12 +111,10 @@ class Certificates:
 
     def _read_index(self) -> list[dict[str, Any]]:
         """Read the index; a damaged one is built again from the certificates."""
-        try:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             lines = [json.loads(line) for line in self._index.read_text("utf-8").splitlines()]
             if all(line["number"] == number for number, line in enumerate(lines, start=1)):
                 return lines
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
         return []
 
     def _add_missing(self) -> None:

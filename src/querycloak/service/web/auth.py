@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -122,13 +123,11 @@ def _parse(text: str) -> list[tuple[bytes, TokenHolder]]:
 
 
 def _token(number: int, line: str) -> tuple[bytes, TokenHolder]:
-    try:
+    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
         known = json.loads(line)
         holder = TokenHolder(str(known["name"]), str(known["role"]))
         if holder.role in ROLES and len(known["hash"]) == 64:
             return known["hash"].encode(), holder
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass
     raise UsageError(
         f"line {number} of the token file is not a token",
         hint="create tokens with `querycloak serve --new-token`",

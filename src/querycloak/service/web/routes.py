@@ -198,7 +198,7 @@ async def show_metrics(request: Request, _: auth.Watch) -> Response:
 @router.get("/healthz", responses=schemas.DOWN)
 async def healthy(service: Running) -> schemas.HealthOk:
     """Whether the service works at all."""
-    if service.state().health.failed:
+    if service.worker.failure is not None:
         raise Unavailable("the service has failed; its log has the reason")
     return schemas.HealthOk(status="ok")
 

@@ -45,7 +45,7 @@ def test_defaults_and_what_is_given(folder):
     assert (found.host.listen, found.host.port, found.protocol.renew) == ("127.0.0.1", 7001, 50)
     assert found.protocol.penalty == 0.03
     assert found.friends[0].address == ("127.0.0.1", 7002)
-    assert found.friends[0].fingerprint == fingerprint(read_certificate(folder / "ada/certificate.pem", ""))
+    assert found.friends[0].certificate == read_certificate(folder / "ada/certificate.pem", "")
 
 
 @pytest.mark.parametrize(
