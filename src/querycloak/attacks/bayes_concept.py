@@ -13,6 +13,7 @@ from querycloak.attacks.auxiliary import Frequencies, Request
 from querycloak.attacks.base import Attack, AttackerView, ConceptGuesses
 from querycloak.dictionary import distinct
 from querycloak.errors import NotApplicable, QueryCloakError
+from querycloak.kernels.arrays import ranks_in_groups
 from querycloak.log import FloatArray, IntArray
 from querycloak.protector import Channel
 from querycloak.settings import setting
@@ -116,7 +117,7 @@ def _phrases(release: pl.DataFrame, channel: Channel) -> _Phrases:
     concept, start = channel.read_released(texts)
     sizes = np.diff(start)[number]
     row = np.repeat(np.arange(number.size), sizes)
-    turn = np.arange(row.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    turn = ranks_in_groups(sizes)
     shown = concept[start[number[row]] + turn]
     names = [name for name in ("user", "query", "time") if name in release.columns]
     first = release.select(pl.struct(names).is_first_distinct()).to_series().to_numpy()

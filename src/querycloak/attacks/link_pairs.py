@@ -174,34 +174,28 @@ class CandidatePairs:
         """Draw records whose labels seem to be of one cohort: who wrote which is all that is left to tell."""
         assert self.sets is not None
         of = self.sets[self.seen.label]
-        members, groups = group(of, int(of.max()) + 1)
-        sizes = groups[of[first] + 1] - groups[of[first]]
-        return first, members[groups[of[first]] + (self.draws.random(first.size) * sizes).astype(np.int64)]
+        return first, self._one_of(group(of, int(of.max()) + 1), of[first])
 
     def _same_string(self, first: IntArray) -> tuple[IntArray, IntArray]:
         first = first[self.seen.string[first] >= 0]
-        return first, self._of_strings(self.seen.string[first].astype(np.int64))
+        return first, self._one_of(self.by_string, self.seen.string[first].astype(np.int64))
 
-    def _of_strings(self, string: IntArray) -> IntArray:
-        """Draw a record of each of these strings."""
-        members, groups = self.by_string
-        sizes = groups[string + 1] - groups[string]
-        return members[groups[string] + (self.draws.random(string.size) * sizes).astype(np.int64)]
+    def _one_of(self, grouped: Grouped, wanted: IntArray) -> IntArray:
+        """Draw a member of each of these groups."""
+        members, groups = grouped
+        sizes = groups[wanted + 1] - groups[wanted]
+        return members[groups[wanted] + (self.draws.random(wanted.size) * sizes).astype(np.int64)]
 
     def _common_word(self, first: IntArray) -> tuple[IntArray, IntArray]:
         """Draw a word of each record, then a string with that word, then a record of that string."""
-        begins, word = self.words.begins, self.words.word
+        begins, word = self.words.begins, self.words.word.astype(np.int64)
         first = first[self.seen.string[first] >= 0]
-        string = self.seen.string[first].astype(np.int64)
-        sizes = begins[string + 1] - begins[string]
-        first, string, sizes = first[sizes > 0], string[sizes > 0], sizes[sizes > 0]
-        drawn = word[begins[string] + (self.draws.random(first.size) * sizes).astype(np.int64)]
+        first = first[np.diff(begins)[self.seen.string[first]] > 0]
+        drawn = self._one_of((word, begins), self.seen.string[first].astype(np.int64))
         owner = np.repeat(np.arange(begins.size - 1), np.diff(begins))
-        places, of_word = group(word.astype(np.int64), self.words.different)
-        many = of_word[drawn + 1] - of_word[drawn]
-        other = owner[places[of_word[drawn] + (self.draws.random(first.size) * many).astype(np.int64)]]
+        other = owner[self._one_of(group(word, self.words.different), drawn)]
         shown = np.diff(self.by_string[1])[other] > 0
-        return first[shown], self._of_strings(other[shown])
+        return first[shown], self._one_of(self.by_string, other[shown])
 
     def _neighbours(self, first: IntArray) -> tuple[IntArray, IntArray]:
         """Draw records that follow soon, by time or, without times, in the stream."""

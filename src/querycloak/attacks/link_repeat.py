@@ -133,7 +133,5 @@ def cohorts(seen: ReleaseStream, grouped: Grouped, k: int) -> IntArray:
 
 def commonest(seen: ReleaseStream, grouped: Grouped, sets: IntArray) -> IntArray:
     """Guess for each place the label seen most often on its string among those of its cohort."""
-    best = np.full(seen.label.size, -1, np.int64)
-    times = np.zeros(seen.people, np.int64)
-    cohort_recovery.most_seen(*grouped, seen.label, sets, times, best)
+    best: IntArray = cohort_recovery.most_seen(*grouped, seen.label, sets)
     return best

@@ -51,24 +51,13 @@ class CategoryReplay(Attack):
         rows = np.flatnonzero(user >= 0)
         category, categories = categories_at(view.release, level)
         order, starts = group(category[rows], categories)
-        guessed, linked = replay.relink(
-            self.rule,
-            k,
-            barring,
-            *_key(self.settings),
-            order,
-            starts,
-            user[rows],
-            int(user.max(initial=-1)) + 1,
-        )
+        key = siphash.key_words(hashlib.blake2b(f"attack {chosen.seed}".encode(), digest_size=16).digest())
+        people = int(user.max(initial=-1)) + 1
+        guessed, linked = replay.relink(self.rule, k, barring, *key, order, starts, user[rows], people)
         every = np.full(user.size, replay.NOBODY, np.int64)
         every[rows] = guessed
         details = {"attacker_k": k, "attacker_level": level, "own_label_excluded": barring}
         return Attribution(labels.decode(every), details | {"linked_before_the_end": int(linked)})
-
-
-def _key(settings: Any) -> tuple[np.uint64, np.uint64]:
-    return siphash.key_words(hashlib.blake2b(f"attack {settings.seed}".encode(), digest_size=16).digest())
 
 
 class LinkRandom(CategoryReplay):

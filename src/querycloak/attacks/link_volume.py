@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,9 +32,7 @@ class LinkVolume(Attack):
     name = "link-volume"
     game = "attribution"
 
-    @dataclass(frozen=True, kw_only=True)
-    class Settings(LinkRepeat.Settings):
-        """Settings of `link-volume`: those of `link-repeat`, which it builds on."""
+    Settings = LinkRepeat.Settings
 
     def requests(self) -> tuple[Request, ...]:
         """Return a request for the volumes of all users."""

@@ -182,8 +182,11 @@ def identification(guesses: Identification, truth: Truth, people: Mapping[str, s
     table = table.with_columns(user=pl.col("target").replace_strict(people, default=None))
     if table["user"].null_count():
         raise UsageError("the attack named targets that it was not given")
-    kind = _found_labels if table.schema["guess"] in (pl.String, pl.List(pl.String)) else _found_rows
-    hits = kind(table.with_row_index("place"), truth)
+    kind = _right_labels if table.schema["guess"] in (pl.String, pl.List(pl.String)) else _right_rows
+    each = table.with_row_index("place")
+    each = each.explode("guess") if isinstance(table.schema["guess"], pl.List) else each
+    right = kind(each, truth).group_by("place").agg(pl.col("right").fill_null(value=False).mean())
+    hits = right.sort("place")["right"].to_numpy()
     details = guesses.details | {
         "targets": len(hits),
         "guessed": 1.0 - table["guess"].null_count() / len(hits),
@@ -195,19 +198,12 @@ def identification(guesses: Identification, truth: Truth, people: Mapping[str, s
     return Score("user", share, *_over_users(hits, codes(table["user"])), details)
 
 
-def _found_labels(table: pl.DataFrame, truth: Truth) -> FloatArray:
-    """Compare guessed labels with those that the targets go by; several guesses count by their share."""
-    labels = table.explode("guess") if isinstance(table.schema["guess"], pl.List) else table
-    goes_by = truth.right_labels().select("user", guess="label", right=pl.lit(1.0))
-    found = labels.join(goes_by, on=["user", "guess"], how="left")
-    shares = found.group_by("place").agg(pl.col("right").fill_null(0.0).mean())
-    return shares.sort("place")["right"].to_numpy()
+def _right_labels(guesses: pl.DataFrame, truth: Truth) -> pl.DataFrame:
+    goes_by = truth.right_labels().select("user", guess="label", right=pl.lit(value=True))
+    return guesses.join(goes_by, on=["user", "guess"], how="left")
 
 
-def _found_rows(table: pl.DataFrame, truth: Truth) -> FloatArray:
-    """Look up who wrote the guessed rows; several rows of one target count by their share."""
-    rows = table.explode("guess") if isinstance(table.schema["guess"], pl.List) else table
+def _right_rows(guesses: pl.DataFrame, truth: Truth) -> pl.DataFrame:
     wrote = pl.DataFrame({"guess": truth.released_row, "wrote": truth.user})
-    found = rows.with_columns(pl.col("guess").cast(pl.Int64)).join(wrote, on="guess", how="left")
-    right = (pl.col("wrote") == pl.col("user")).fill_null(False).cast(pl.Float64).mean().alias("right")
-    return found.group_by("place").agg(right).sort("place")["right"].to_numpy()
+    found = guesses.with_columns(pl.col("guess").cast(pl.Int64)).join(wrote, on="guess", how="left")
+    return found.with_columns(right=pl.col("wrote") == pl.col("user"))

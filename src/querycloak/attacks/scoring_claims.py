@@ -14,17 +14,17 @@ from querycloak.attacks.base import Claim, RecordClaims
 from querycloak.attacks.case import Case
 from querycloak.attacks.scoring import Score, area_under_curve, precision_at
 from querycloak.attacks.scoring_covers import (
+    TargetScore,
     errors,
     hour_weights,
-    mean_interval,
-    profile,
+    over_targets,
     profiles,
+    semantic_privacy,
     spread,
     topic_weights,
 )
 from querycloak.attacks.searches import Searches
 from querycloak.errors import NotApplicable, UsageError
-from querycloak.intervals import Share
 from querycloak.log import Flags, FloatArray
 
 
@@ -46,25 +46,13 @@ class _Records:
         return cls(frame, topic_weights(searches), hour_weights(searches))
 
 
-@dataclass(frozen=True)
-class _Person:
-    """The numbers of one target; nan where there is nothing to tell."""
-
-    errors: tuple[float, float]
-    area: float
+@dataclass(frozen=True, kw_only=True)
+class _Person(TargetScore):
     area_new: float
     precision: float
     rate: float
-    topics: Sequence[float]
-    hours: Sequence[float]
     known: int
     own: int
-    others: int
-
-    @property
-    def success(self) -> float:
-        """The share of records told right, half of them the target's, half others'."""
-        return 1.0 - sum(self.errors) / 2
 
 
 def score(guesses: RecordClaims, case: Case, people: Mapping[str, str], request: CandidateRecords) -> Score:
@@ -81,11 +69,10 @@ def score(guesses: RecordClaims, case: Case, people: Mapping[str, str], request:
     told = [one for one in found if not np.isnan(one.success)]
     if not told:
         raise NotApplicable("nothing more of any target was released, or nothing of anybody else")
-    success = np.array([one.success for one in told])
-    share = Share(float(success.mean()), *mean_interval(success), sum(one.own + one.others for one in told))
-    middle, worst = np.quantile(success, [0.5, 0.9]).tolist()
     details = guesses.details | _details(told, case) | {"left_out": len(found) - len(told)}
-    return Score("pair", share, middle, worst, details, _privacy(told))
+    structure = errors([one.errors for one in told])
+    privacy = {"structure": structure, "semantic": semantic_privacy(told), "relative": None}
+    return over_targets(told, details, privacy)
 
 
 def _check(guesses: RecordClaims, records: _Records, people: Mapping[str, str]) -> None:
@@ -117,7 +104,7 @@ def _person(one: Claim, records: _Records, user: str, known: pl.DataFrame) -> _P
         hours=_distance(records.hours[kept], told, truly),
         known=len(Searches.of(known)),
         own=count,
-        others=truly.size - count,
+        size=truly.size,
     )
 
 
@@ -142,7 +129,7 @@ def _details(told: Sequence[_Person], case: Case) -> dict[str, Any]:
         "people": case.original["user"].n_unique(),
         "known_searches": float(np.median([one.known for one in told])),
         "records_to_find": float(np.median([one.own for one in told])),
-        "among": float(np.median([one.own + one.others for one in told])),
+        "among": float(np.median([one.size for one in told])),
         "chance": 0.5,
         "area_under_curve": spread([one.area for one in told])["mean"],
         "area_under_curve_new_texts": spread([one.area_new for one in told])["mean"],
@@ -150,10 +137,3 @@ def _details(told: Sequence[_Person], case: Case) -> dict[str, Any]:
         "precision_by_chance": spread([one.rate for one in told])["mean"],
         "made_up": bool(case.origins.null_count()),
     }
-
-
-def _privacy(told: Sequence[_Person]) -> dict[str, Any]:
-    """Return the privacy that is left, of the records claimed as the target's."""
-    semantic = profile([one.topics for one in told])
-    semantic["temporal"] = profile([one.hours for one in told])
-    return {"structure": errors([one.errors for one in told]), "semantic": semantic, "relative": None}

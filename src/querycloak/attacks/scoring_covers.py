@@ -33,24 +33,31 @@ _LEVEL: Final = 2
 _HOURS: Final = 24
 
 
-@dataclass(frozen=True)
-class _Person:
-    """The numbers of one person; nan where there is nothing to tell."""
+@dataclass(frozen=True, kw_only=True)
+class TargetScore:
+    """The numbers of one target; nan where there is nothing to tell.
 
-    structure: tuple[float, float]
-    relative: tuple[float, float]
+    `errors` are the shares of false negatives and of false positives, `size` counts the pairs or records.
+    """
+
+    errors: tuple[float, float]
     topics: Sequence[float]
     hours: Sequence[float]
-    named: float
-    named_topics: float
     area: float
-    pairs: int
-    parts: int
+    size: int
 
     @property
     def success(self) -> float:
-        """The share of pairs told right, half of them of two real searches, half of a real one and a fake."""
-        return 1.0 - sum(self.structure) / 2
+        """The share told right, where both kinds of errors have equal weight."""
+        return 1.0 - sum(self.errors) / 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Person(TargetScore):
+    relative: tuple[float, float]
+    named: float
+    named_topics: float
+    parts: int
 
 
 def score(guesses: TraceClusters, release: pl.DataFrame, truth: Truth, targets: Collection[str]) -> Score:
@@ -66,16 +73,20 @@ def score(guesses: TraceClusters, release: pl.DataFrame, truth: Truth, targets: 
     told = [one for one in people if not np.isnan(one.success)]
     if not told:
         raise NotApplicable("nobody under attack has two real searches and a fake")
-    success = np.array([one.success for one in told])
-    low, high = mean_interval(success)
-    share = Share(float(success.mean()), low, high, sum(one.pairs for one in told))
-    middle, worst = np.quantile(success, [0.5, 0.9]).tolist()
     details = guesses.details | {
         "chance": 0.5,
         "area_under_curve": spread([one.area for one in told])["mean"],
         "left_out": len(people) - len(told),
     }
-    return Score("pair", share, middle, worst, details, _privacy(told, guesses.again))
+    return over_targets(told, details, _privacy(told, guesses.again))
+
+
+def over_targets(told: Sequence[TargetScore], details: dict[str, Any], privacy: dict[str, Any]) -> Score:
+    """Return the score over targets, each of whom counts as much as any other."""
+    success = np.array([one.success for one in told])
+    share = Share(float(success.mean()), *mean_interval(success), sum(one.size for one in told))
+    middle, worst = np.quantile(success, [0.5, 0.9]).tolist()
+    return Score("pair", share, middle, worst, details, privacy)
 
 
 def _check(guesses: TraceClusters, release: pl.DataFrame, truth: Truth, targets: Collection[str]) -> None:
@@ -88,12 +99,10 @@ def _check(guesses: TraceClusters, release: pl.DataFrame, truth: Truth, targets:
 
 
 def _privacy(people: Sequence[_Person], again: bool) -> dict[str, Any]:
-    semantic = profile([one.topics for one in people])
-    semantic["temporal"] = profile([one.hours for one in people])
+    semantic = semantic_privacy(people)
+    structure = {"parts": max(one.parts for one in people)} | errors([one.errors for one in people])
     if any(not np.isnan(one.named) for one in people):
         semantic["named"] = spread([one.named_topics for one in people])
-    structure = {"parts": max(one.parts for one in people)} | errors([one.structure for one in people])
-    if any(not np.isnan(one.named) for one in people):
         structure["named"] = spread([one.named for one in people])
     relative = {"parts": pair_scores.MANY} | errors([one.relative for one in people]) if again else None
     return {"structure": structure, "semantic": semantic, "relative": relative}
@@ -105,7 +114,12 @@ def errors(found: Sequence[tuple[float, float]]) -> dict[str, Any]:
     return {"error": spread([sum(pair) / 2 for pair in found])} | spreads
 
 
-def profile(found: Sequence[Sequence[float]]) -> dict[str, Any]:
+def semantic_privacy(people: Sequence[TargetScore]) -> dict[str, Any]:
+    """Describe how unlike the targets' own the profiles by topic and by hour are."""
+    return _profile([one.topics for one in people]) | {"temporal": _profile([one.hours for one in people])}
+
+
+def _profile(found: Sequence[Sequence[float]]) -> dict[str, Any]:
     """Describe the distances of people's clusters: the least of each person, and the mean."""
     known = [distances for distances in found if len(distances)]
     means = [float(np.mean(distances)) for distances in known]
@@ -120,7 +134,7 @@ def _person(one: ClusteredTrace, guesses: TraceClusters, release: pl.DataFrame, 
     distances = profiles(topic_weights(own), one.cluster, real)
     unknown = ~np.isin(one.row, one.known_rows)
     return _Person(
-        structure=structure(one.cluster, real),
+        errors=structure(one.cluster, real),
         relative=_relative(one, real, guesses.seed) if guesses.again else (np.nan, np.nan),
         topics=distances,
         hours=profiles(hour_weights(own), one.cluster, real),
@@ -129,7 +143,7 @@ def _person(one: ClusteredTrace, guesses: TraceClusters, release: pl.DataFrame, 
         else _named(one.cluster[unknown] == one.own_cluster, real[unknown]),
         named_topics=distances[one.own_cluster] if one.own_cluster is not None and distances else np.nan,
         area=_area(one, real),
-        pairs=int(real.sum() * (real.sum() - 1) // 2 + real.sum() * (~real).sum()),
+        size=int(real.sum() * (real.sum() - 1) // 2 + real.sum() * (~real).sum()),
         parts=int(one.cluster.max(initial=-1)) + 1,
     )
 

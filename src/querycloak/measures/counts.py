@@ -13,7 +13,13 @@ from querycloak.errors import NotApplicable
 from querycloak.measures.base import Kind, LogPair, Measure, Unit, counted, words_of
 from querycloak.text.normalise import words
 
-_VALUES = ("bid", "clicks", "impressions", "revenue")
+#: The values to advertisers, each with the columns that are multiplied.
+_VALUES = {
+    "bid": ("bid",),
+    "clicks": ("clicks",),
+    "impressions": ("impressions",),
+    "revenue": ("bid", "clicks"),
+}
 
 Marketing = Mapping[str, Mapping[str, float]]
 Histories = Mapping[Any, Sequence[str]] | Sequence[Sequence[str]]
@@ -52,7 +58,7 @@ def top_preserved_counts(before: Counter[Hashable], after: Counter[Hashable], n:
 
 
 def retention(
-    original: Histories, released: Histories, marketing: Mapping[str, Mapping[str, float]] | None = None
+    original: Histories, released: Histories, marketing: Marketing | None = None
 ) -> dict[str, float]:
     """Return in percent what is left of distinct terms, log size, users, and of the value to advertisers.
 
@@ -76,10 +82,7 @@ def _profile(histories: Histories) -> tuple[Counter[Any], int]:
 
 
 def _retention(
-    before: Counter[Any],
-    after: Counter[Any],
-    users: float,
-    marketing: Marketing | None,
+    before: Counter[Any], after: Counter[Any], users: float, marketing: Marketing | None
 ) -> dict[str, float]:
     """Return `retention` from counts of terms and the share of users."""
     shares = {
@@ -87,19 +90,17 @@ def _retention(
         "log_size": _percent(after.total(), before.total()),
         "users": users,
     }
-    values = _VALUES if marketing is not None else ()
-    worth = {value: [_worth(side, marketing or {}, value) for side in (after, before)] for value in values}
-    return shares | {value: _percent(*sides) for value, sides in worth.items()}
+    if marketing is None:
+        return shares
+    return shares | {
+        value: _percent(*(_worth(side, marketing, factors) for side in (after, before)))
+        for value, factors in _VALUES.items()
+    }
 
 
-def _worth(counts: Counter[str], marketing: Marketing, value: str) -> float:
-    return sum(count * _value(marketing[term], value) for term, count in counts.items() if term in marketing)
-
-
-def _value(row: Mapping[str, float], value: str) -> float:
-    if value == "revenue":
-        return (row.get("bid") or 0.0) * (row.get("clicks") or 0.0)
-    return row.get(value) or 0.0
+def _worth(counts: Counter[str], marketing: Marketing, factors: Sequence[str]) -> float:
+    known = ((count, marketing[term]) for term, count in counts.items() if term in marketing)
+    return sum(count * math.prod(row.get(name) or 0.0 for name in factors) for count, row in known)
 
 
 def _percent(part: float, whole: float) -> float:
@@ -173,7 +174,7 @@ class ReleaseRate(Measure):
 
     def __call__(self, pair: LogPair) -> float:
         """Compare the numbers of rows."""
-        return pair.released.height / pair.original.height if pair.original.height else float("nan")
+        return release_rate(pair.original, pair.released)
 
 
 class TopPreserved(Measure):
@@ -203,10 +204,8 @@ class TopPreserved(Measure):
 class Retention(Measure):
     """What is left of terms, log size, users and value to advertisers, in percent."""
 
-    name, help = (
-        "retention",
-        "percent of distinct terms, log size, users (and bid, clicks, impressions, revenue) kept",
-    )
+    name = "retention"
+    help = "percent of distinct terms, log size, users (and bid, clicks, impressions, revenue) kept"
     unit, kind = Unit.PERCENT, Kind.USE
     headline = "log_size"
 
@@ -237,10 +236,8 @@ def _level_one(categories: pl.Series) -> pl.Series:
 class JensenShannon(Measure):
     """How far the release's mixture of topics and of queries is from the original's."""
 
-    name, help = (
-        "jensen_shannon",
-        "divergence (base 2, 0 to 1) of the whole log's topics, categories and queries",
-    )
+    name = "jensen_shannon"
+    help = "divergence (base 2, 0 to 1) of the whole log's topics, categories and queries"
     unit, kind = Unit.SHARE, Kind.LOSS
     headline = "queries"
 
@@ -265,10 +262,8 @@ class JensenShannon(Measure):
 class TreeEmd(Measure):
     """How far categories moved on the tree, as a share of the farthest they could have moved."""
 
-    name, help = (
-        "tree_emd",
-        "exact earth mover's distance of the whole log's categories, and as a share of the largest",
-    )
+    name = "tree_emd"
+    help = "exact earth mover's distance of the whole log's categories, and as a share of the largest"
     unit, kind = Unit.SHARE, Kind.LOSS
     headline = "share_of_largest"
 

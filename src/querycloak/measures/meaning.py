@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.dictionary import distinct
 from querycloak.errors import NotApplicable
-from querycloak.log import FloatArray, IntArray
+from querycloak.kernels.arrays import spans
+from querycloak.log import IntArray
 from querycloak.measures.base import Kind, LogPair, Measure, Unit, words_of
 
 _TOPICS: Final = {"categories": "categories", "paper_4": "paper-4", "paper_19": "paper-19"}
@@ -27,49 +26,15 @@ class _Phrases:
         mapped = TextReader().read(texts).concepts
         self.sizes = np.diff(mapped.start)[number]
         self.row = np.repeat(np.arange(number.size), self.sizes)
-        self.turn = np.arange(self.row.size) - np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
-        self.concept: IntArray = mapped.concept[mapped.start[number[self.row]] + self.turn]
+        self.concept: IntArray = mapped.concept[spans(mapped.start[number], self.sizes)]
 
 
-class _Sides:
-    """Both logs with the people whose rows they hold: by the truth, or else by equal labels."""
-
-    def __init__(self, pair: LogPair) -> None:
-        self._pair = pair
-        pair.both("query")
-
-    @cached_property
-    def released_by(self) -> pl.Series:
-        """The person behind each row of the release."""
-        truth = self._pair.truth
-        if truth is not None and truth.height == self._pair.released.height:
-            return truth.sort("released_row")["original_user"]
-        self._pair.both("user")
-        return self._pair.released["user"]
-
-    def lost(self, topic: npt.NDArray[np.int32], topics: int) -> FloatArray:
-        """Return the divergence of each user's profile; NaN without one."""
-        from querycloak.measures.profiles import divergences, grouped
-
-        people = self.released_by.drop_nulls().unique()
-        place = pl.DataFrame({"user": people, "place": np.arange(people.len(), dtype=np.int64)})
-        sides: list[Any] = []
-        for who, phrases in ((self._pair.original["user"], self.before), (self.released_by, self.after)):
-            numbers = pl.DataFrame({"user": who}).join(place, on="user", how="left", maintain_order="left")
-            person = numbers["place"].fill_null(-1).to_numpy()[phrases.row]
-            sides += grouped(person, topic[phrases.concept].astype(np.int64), people.len())
-        found: FloatArray = divergences(topics, *sides)
-        return found
-
-    @cached_property
-    def before(self) -> _Phrases:
-        """The phrases of the original."""
-        return _Phrases(self._pair.original["query"])
-
-    @cached_property
-    def after(self) -> _Phrases:
-        """The phrases of the release."""
-        return _Phrases(self._pair.released["query"])
+def _released_by(pair: LogPair) -> pl.Series:
+    """Return the person behind each row of the release: by the truth, or else by equal labels."""
+    if pair.truth is not None and pair.truth.height == pair.released.height:
+        return pair.truth.sort("released_row")["original_user"]
+    pair.both("user")
+    return pair.released["user"]
 
 
 class TopicLoss(Measure):
@@ -82,13 +47,27 @@ class TopicLoss(Measure):
 
     def __call__(self, pair: LogPair) -> dict[str, Any]:
         """Average over the people of the release."""
+        from querycloak.measures.profiles import divergences, grouped
         from querycloak.text.concept_space import partition_by_topic
         from querycloak.text.senses import concept_lexicon
 
-        sides, found = _Sides(pair), {}
+        pair.both("query")
+        author, found = _released_by(pair), {}
+        people = author.drop_nulls().unique()
+        place = pl.DataFrame({"user": people, "place": np.arange(people.len(), dtype=np.int64)})
+        sides = []
+        for frame, who in ((pair.original, pair.original["user"]), (pair.released, author)):
+            phrases = _Phrases(frame["query"])
+            numbers = pl.DataFrame({"user": who}).join(place, on="user", how="left", maintain_order="left")
+            sides.append((numbers["place"].fill_null(-1).to_numpy()[phrases.row], phrases.concept))
         for name, wanted in _TOPICS.items():
             topics = partition_by_topic(concept_lexicon(), wanted)
-            lost = sides.lost(topics.of, len(topics.names))
+            profiles = [
+                part
+                for person, concept in sides
+                for part in grouped(person, topics.of[concept].astype(np.int64), people.len())
+            ]
+            lost = divergences(len(topics.names), *profiles)
             known = lost[~np.isnan(lost)]
             if not known.size:
                 raise NotApplicable("nobody has a known phrase in both logs")

@@ -106,9 +106,9 @@ class ProfileLoss(Measure):
     A user without a released profile counts as lost: 1 in `loss` and `topics`.
     """
 
-    name, help = (
-        "profile_loss",
-        "people's profiles: exact earth mover's distance as a share of the largest, and divergence of topics",
+    name = "profile_loss"
+    help = (
+        "people's profiles: exact earth mover's distance as a share of the largest, and divergence of topics"
     )
     unit, kind = Unit.SHARE, Kind.LOSS
     headline = "loss"

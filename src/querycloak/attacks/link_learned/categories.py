@@ -39,10 +39,6 @@ class Categories:
         lists: list[list[str]] = [[] for _ in range(len(searches))]
         for search, path in found.iter_rows():
             lists[search].append(path)
-        return cls._of_lists(lists)
-
-    @classmethod
-    def _of_lists(cls, lists: list[list[str]]) -> Categories:
         paths = of_lists(lists)
         tree = Tree(*ancestors(paths.names))
         return cls(paths, _at_level(paths.bags, tree, 2), _at_level(paths.bags, tree, 3), tree)

@@ -90,14 +90,12 @@ class LinkReleased(Attack):
         teachers = table.teachers(theirs, chosen.lessons)
         if not teachers:
             raise NotApplicable("nobody beside the targets has records to learn from")
-        agree = AGREE[chosen.aggregate]
-        learned = learn(table.relate, teachers, chosen.functions, chosen.seed, agree)
-        least = least_standing(learned, table.relate, teachers, chosen.seed)
+        learned = Learned.of(table.relate, teachers, chosen.functions, chosen.seed, AGREE[chosen.aggregate])
+        least = learned.least_standing(teachers)
         claims = []
         for person in table.targets(view.auxiliary[EarlySearches.name]["user"], theirs):
-            scores = learned.scores(table.relate, person, candidates)
-            compared = compared_with(learned, table.relate, person, chosen.seed)
-            claims.append(Claim(person.name, scores, standing(scores, compared) >= least))
+            scores = learned.scores(person, candidates)
+            claims.append(Claim(person.name, scores, learned.standings(person, scores) >= least))
         about = self._details(table, learned, teachers, least)
         return RecordClaims(table.released_row[candidates], tuple(claims), about)
 
@@ -285,74 +283,60 @@ class Person:
 class Learned:
     """Functions, the people that each of them learned from, and how they agree."""
 
+    relate: Relate
     functions: Sequence[LinkageFunction]
     teachers: Sequence[frozenset[str]]
     agree: Agree
+    seed: int
 
-    def scores(self, relate: Relate, person: Person, records: IntArray) -> FloatArray:
-        """Score records for a person by the functions that did not learn from them, if there are any."""
+    @classmethod
+    def of(cls, relate: Relate, people: Sequence[Person], functions: int, seed: int, agree: Agree) -> Learned:
+        """Learn so many functions, each from some of the people, drawn for it."""
+        draws = [np.random.default_rng([seed, n]) for n in range(functions)]
+        chosen = [[people[at] for at in one.permutation(len(people))[: training.PEOPLE]] for one in draws]
+        given = [_examples(relate, some, one) for some, one in zip(chosen, draws, strict=True)]
+        names = [frozenset(person.name for person in some) for some in chosen]
+        return cls(relate, training.grow(given, seed), names, agree, seed)
+
+    def scores(self, person: Person, records: IntArray) -> FloatArray:
+        """Score records for a person by their best pairs with known searches; some records at a time.
+
+        Only functions that did not learn from the person count, if there are any.
+        """
         each = zip(self.functions, self.teachers, strict=True)
-        strange = [function for function, names in each if person.name not in names]
-        return score(relate, person, records, strange or self.functions, self.agree)
+        functions = [function for function, names in each if person.name not in names] or self.functions
+        found = np.empty(records.size)
+        step = max(1, CHUNK // max(1, person.known.size))
+        for start in range(0, records.size, step):
+            some = records[start : start + step]
+            pairs = self.relate(person, np.repeat(person.known, some.size), np.tile(some, person.known.size))
+            agreed = self.agree(by_each(pairs, functions)).reshape(person.known.size, some.size)
+            found[start : start + some.size] = np.sort(agreed, axis=0)[-BEST:].mean(0)
+        return found
 
+    def standings(self, person: Person, scores: FloatArray) -> FloatArray:
+        """Return the share of scores of others' records that each score exceeds; ties count half.
 
-def learn(relate: Relate, people: Sequence[Person], functions: int, seed: int, agree: Agree) -> Learned:
-    """Learn so many functions, each from some of the people, drawn for it."""
-    draws = [np.random.default_rng([seed, n]) for n in range(functions)]
-    chosen = [[people[at] for at in one.permutation(len(people))[: training.PEOPLE]] for one in draws]
-    given = [_examples(relate, some, one) for some, one in zip(chosen, draws, strict=True)]
-    found = training.grow(given, seed)
-    return Learned(found, [frozenset(person.name for person in some) for some in chosen], agree)
+        Half without others.
+        """
+        some = np.random.default_rng([self.seed, 2]).permutation(person.others)[:COMPARED]
+        if not some.size:
+            return np.full(scores.size, 0.5)
+        order = np.sort(self.scores(person, np.sort(some)))
+        below, upto = np.searchsorted(order, scores, "left"), np.searchsorted(order, scores, "right")
+        return np.asarray((below + upto) / (2 * order.size), np.float64)
 
+    def least_standing(self, people: Sequence[Person]) -> float:
+        """Return the rank threshold with the best balanced accuracy on the training people.
 
-def score(
-    relate: Relate, person: Person, records: IntArray, functions: Sequence[LinkageFunction], agree: Agree
-) -> FloatArray:
-    """Score records for a person by their best pairs with known searches; some records at a time."""
-    found = np.empty(records.size)
-    step = max(1, CHUNK // max(1, person.known.size))
-    for start in range(0, records.size, step):
-        some = records[start : start + step]
-        pairs = relate(person, np.repeat(person.known, some.size), np.tile(some, person.known.size))
-        agreed = agree(by_each(pairs, functions)).reshape(person.known.size, some.size)
-        found[start : start + some.size] = np.sort(agreed, axis=0)[-BEST:].mean(0)
-    return found
-
-
-def standing(scores: FloatArray, compared: FloatArray) -> FloatArray:
-    """Return the share of other scores that each score exceeds; ties count half. Half without others."""
-    if not compared.size:
-        return np.full(scores.size, 0.5)
-    order = np.sort(compared)
-    below, upto = np.searchsorted(order, scores, "left"), np.searchsorted(order, scores, "right")
-    return np.asarray((below + upto) / (2 * order.size), np.float64)
-
-
-def compared_with(learned: Learned, relate: Relate, person: Person, seed: int) -> FloatArray:
-    """Return the scores of some records of others."""
-    draws = np.random.default_rng([seed, 2])
-    some = draws.permutation(person.others)[:COMPARED]
-    return learned.scores(relate, person, np.sort(some))
-
-
-def least_standing(learned: Learned, relate: Relate, people: Sequence[Person], seed: int) -> float:
-    """Return the rank threshold with the best balanced accuracy on the training people.
-
-    A record of others has a rank up to s with probability s: that share is classified correctly.
-    """
-    tried = np.random.default_rng([seed, 3]).permutation(len(people))[:TRIED]
-    found = [
-        np.sort(
-            standing(
-                learned.scores(relate, people[at], people[at].records),
-                compared_with(learned, relate, people[at], seed),
-            )
-        )
-        for at in tried
-    ]
-    cuts = np.unique(np.concatenate(found))
-    told = [1.0 - np.searchsorted(ranks, cuts, "left") / ranks.size for ranks in found]
-    return float(cuts[np.argmax(np.mean(told, axis=0) + cuts)])
+        A record of others has a rank up to s with probability s: that share is classified correctly.
+        """
+        drawn = np.random.default_rng([self.seed, 3]).permutation(len(people))[:TRIED]
+        tried = [people[at] for at in drawn]
+        found = [np.sort(self.standings(one, self.scores(one, one.records))) for one in tried]
+        cuts = np.unique(np.concatenate(found))
+        told = [1.0 - np.searchsorted(ranks, cuts, "left") / ranks.size for ranks in found]
+        return float(cuts[np.argmax(np.mean(told, axis=0) + cuts)])
 
 
 def _examples(

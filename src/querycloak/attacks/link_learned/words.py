@@ -6,11 +6,10 @@ the paper's counts of books.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -74,32 +73,22 @@ def require(purpose: str) -> None:
 def stems(words: Sequence[str]) -> list[str]:
     """Return Lancaster stems: `hotels` and `hotel` have the same."""
     require("a Lancaster stem")
-    return [_stem(word) for word in words]
+    return list(map(_lancaster(), words))
 
 
 @cache
-def _lancaster() -> Any:
+def _lancaster() -> Callable[[str], str]:
     from nltk.stem.lancaster import LancasterStemmer
 
-    return LancasterStemmer()
-
-
-@cache
-def _stem(word: str) -> str:
-    return str(_lancaster().stem(word))
-
-
-@cache
-def _frequencies() -> dict[str, float]:
-    require("the frequency of a word")
-    from wordfreq import get_frequency_dict
-
-    return dict(get_frequency_dict("en", "large"))
+    return cache(LancasterStemmer().stem)
 
 
 def rarity(words: Sequence[str]) -> FloatArray:
     """Return the logarithm (base 10) of one in how many words each is: 8 for a word that no list knows."""
-    known = _frequencies()
+    require("the frequency of a word")
+    from wordfreq import get_frequency_dict
+
+    known = get_frequency_dict("en", "large")
     return -np.log10(np.array([max(known.get(word, RAREST), RAREST) for word in words], np.float64))
 
 

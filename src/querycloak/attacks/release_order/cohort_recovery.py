@@ -77,11 +77,12 @@ def mates(
 
 
 @njit(cache=True, nogil=True)
-def most_seen(members, groups, label, sets, times, best):  # type: ignore[no-untyped-def]
-    """Write for each record the label seen most often in its group among those of its own label's set.
+def most_seen(members, groups, label, sets):  # type: ignore[no-untyped-def]
+    """Return for each record the label seen most often in its group among those of its own label's set.
 
-    `times` has one zero per label and is left so. Of equally frequent labels the one seen first wins.
+    Of equally frequent labels the one seen first wins.
     """
+    best, times = np.full(label.size, -1, np.int64), np.zeros(sets.size, np.int64)
     for g in range(groups.size - 1):
         begin, end = groups[g], groups[g + 1]
         for i in range(begin, end):
@@ -96,6 +97,7 @@ def most_seen(members, groups, label, sets, times, best):  # type: ignore[no-unt
         for i in range(begin, end):
             best[members[i]] = winner[leader[i - begin]]
             times[label[members[i]]] = 0
+    return best
 
 
 @njit(cache=True, nogil=True)
