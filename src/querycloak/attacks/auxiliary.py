@@ -435,7 +435,6 @@ def _shuffled(frame: pl.DataFrame, seed: int) -> tuple[pl.DataFrame, int]:
 
 
 def _named(people: pl.DataFrame, kind: str) -> pl.DataFrame:
-    """Add made-up names."""
     names = pl.Series("name", [f"{kind} {n}" for n in range(people.height)], dtype=pl.String)
     return people.with_columns(names)
 

@@ -86,11 +86,10 @@ class BayesConcept(Attack):
 
 
 def _channel(view: AttackerView) -> Channel:
-    """Return the channel of the first method that has one."""
-    for _, traits in view.stages:
-        if traits is not None and traits.channel is not None:
-            return traits.channel
-    raise NotApplicable("no method of the release publishes how it replaces concepts")
+    found = [traits.channel for _, traits in view.stages if traits and traits.channel is not None]
+    if not found:
+        raise NotApplicable("no method of the release publishes how it replaces concepts")
+    return found[0]
 
 
 def _ceiling(pi: FloatArray, epsilon: FloatArray) -> FloatArray:

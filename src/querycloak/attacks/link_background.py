@@ -11,14 +11,16 @@ import polars as pl
 
 from querycloak.attacks.auxiliary import KnownSearches, Request
 from querycloak.attacks.base import Attack, AttackerView, Identification
-from querycloak.attacks.link_overlap import NONE, drawn, figures, identified
+from querycloak.attacks.link_overlap import drawn, equally_likely, identified
 from querycloak.attacks.link_repeat import Grouped, LinkRepeat, by_string, run_em, window
 from querycloak.attacks.link_window import reach_of
 from querycloak.attacks.release_order import Codes, ReleaseStream, read_stream
 from querycloak.attacks.searches import in_terms
 from querycloak.dictionary import Dictionary
 from querycloak.errors import NotApplicable
+from querycloak.kernels.arrays import spans
 from querycloak.kernels.overlap import ROOM, pieces
+from querycloak.log import IntArray
 from querycloak.settings import setting
 
 #: Candidates of a record that count, and labels of a string that are looked at, the likeliest first.
@@ -72,10 +74,7 @@ class LinkBackground(Attack):
             return _by_terms(samples, view.release, np.random.default_rng(chosen.seed))
         asked = samples.select("user", "query").unique(maintain_order=True)
         found = _scores(asked, self._authors(view, asked["query"]))
-        targets = asked.select("user").unique(maintain_order=True)
-        best = targets.join(found, on="user", how="left", maintain_order="left")
-        sizes = best["candidates"].fill_null(0).to_numpy().astype(np.int64)
-        return Identification(best["user"], best["label"], sizes, figures(sizes))
+        return identified(asked["user"].unique(maintain_order=True), found)
 
     def _authors(self, view: AttackerView, queries: pl.Series) -> pl.DataFrame:
         """Return the possible authors of the rows of these strings: `query, label, belief`."""
@@ -98,12 +97,11 @@ def _labels_shown(release: pl.DataFrame, queries: pl.Series) -> pl.DataFrame:
     )
 
 
-def _only(grouped: Grouped, wanted: Any) -> Grouped:
-    """Keep some groups."""
+def _only(grouped: Grouped, wanted: IntArray) -> Grouped:
     members, groups = grouped
-    chosen = [members[groups[g] : groups[g + 1]] for g in np.sort(wanted)]
-    sizes = np.array([0, *(part.size for part in chosen)], np.int64)
-    return np.concatenate([np.empty(0, np.int64), *chosen]), np.cumsum(sizes)
+    wanted = np.sort(wanted)
+    sizes = np.diff(groups)[wanted]
+    return members[spans(groups[wanted], sizes)], np.concatenate([[0], np.cumsum(sizes)])
 
 
 def _table(seen: ReleaseStream, grouped: Grouped, who: Codes, belief: Any) -> pl.DataFrame:
@@ -150,9 +148,7 @@ def _by_terms(samples: pl.DataFrame, release: pl.DataFrame, draws: np.random.Gen
     for pairs in _holding_all(known, shown):
         pair = pairs.sort("who", "label")
         found.append(drawn((pair["who"].to_numpy(), pair["label"].to_numpy()), MOST_LABELS, draws))
-    who, label, many = (np.concatenate(part) for part in zip(NONE, *found, strict=True))
-    table = {"user": people.decode(who), "label": labels.decode(label), "many": many}
-    return identified(asked["user"].unique(maintain_order=True), pl.DataFrame(table))
+    return equally_likely(asked["user"].unique(maintain_order=True), people, labels, found)
 
 
 def _holding_all(known: pl.DataFrame, shown: pl.DataFrame) -> Iterator[pl.DataFrame]:

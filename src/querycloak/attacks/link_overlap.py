@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from querycloak.settings import setting
 #: Of more equally good labels than this, so many are drawn at random: the expected success is the same.
 MOST_TIED = 100
 #: So that what is put together is never nothing.
-NONE = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+_NONE = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class LinkOverlap(Attack):
@@ -76,9 +77,7 @@ class LinkOverlap(Attack):
         shown = coded(contents(view.release, chosen.on, "release"), labels, things)
         everyone = known["user"].drop_nulls().unique(maintain_order=True)
         found = [drawn(tied, MOST_TIED, draws) for tied in closest(looked_for, shown)]
-        who, label, many = (np.concatenate(part) for part in zip(NONE, *found, strict=True))
-        table = {"user": people.decode(who), "label": labels.decode(label), "many": many}
-        return identified(everyone, pl.DataFrame(table))
+        return equally_likely(everyone, people, labels, found)
 
 
 def contents(frame: pl.DataFrame, on: str, side: str) -> pl.DataFrame:
@@ -111,11 +110,21 @@ def drawn(pairs: Pairs, most: int, draws: np.random.Generator) -> tuple[IntArray
     return who[kept], label[kept], many[kept]
 
 
+def equally_likely(
+    everyone: pl.Series, people: Dictionary, labels: Dictionary, found: Sequence[tuple[IntArray, ...]]
+) -> Identification:
+    """Guess all labels of each person with equal weight; `found` is what `drawn` returned, in pieces."""
+    who, label, many = (np.concatenate(part) for part in zip(_NONE, *found, strict=True))
+    table = {"user": people.decode(who), "label": labels.decode(label), "candidates": many}
+    return identified(
+        everyone, pl.DataFrame(table).group_by("user").agg("label", pl.col("candidates").first())
+    )
+
+
 def identified(everyone: pl.Series, found: pl.DataFrame) -> Identification:
-    """Guess all labels of each person with equal weight, given as `user, label, many`."""
-    named = found.group_by("user").agg("label", pl.col("many").first())
-    each = pl.DataFrame({"user": everyone}).join(named, on="user", how="left", maintain_order="left")
-    sizes = each["many"].fill_null(0).to_numpy().astype(np.int64)
+    """Guess what was found of each person, as `user, label, candidates`."""
+    each = pl.DataFrame({"user": everyone}).join(found, on="user", how="left", maintain_order="left")
+    sizes = each["candidates"].fill_null(0).to_numpy().astype(np.int64)
     return Identification(each["user"], each["label"], sizes, figures(sizes))
 
 

@@ -20,7 +20,7 @@ import polars as pl
 from querycloak.attacks.base import ClusteredTrace, TraceClusters
 from querycloak.attacks.case import Truth
 from querycloak.attacks.link_learned import pair_scores
-from querycloak.attacks.link_learned.categories import Categories
+from querycloak.attacks.link_learned.features import Categories
 from querycloak.attacks.scoring import Score, area_under_curve, places
 from querycloak.attacks.searches import Searches
 from querycloak.errors import NotApplicable, UsageError
@@ -169,25 +169,15 @@ def _area(one: ClusteredTrace, real: Flags) -> float:
 
 
 def _searches(release: pl.DataFrame, row: IntArray) -> Searches:
-    """Find the rows of these searches again; each begins with one of the rows given."""
-    first = pl.DataFrame({"released_row": row})
+    """Find the rows of these searches again, in this order; each begins with one of the rows given."""
+    first = pl.DataFrame({"released_row": row}).with_row_index("_place")
     keys = [name for name in ("user", "query", "time") if name in release.columns]
     begins = release.join(first, on="released_row", how="semi").select(keys)
     own = release.join(begins, on=keys, how="semi", nulls_equal=True, maintain_order="left")
     found = Searches.of(own)
-    order = own["released_row"].to_numpy()[found.first_row]
-    return _in_order(found, np.searchsorted(order, row))
-
-
-def _in_order(found: Searches, order: IntArray) -> Searches:
-    place = np.full(len(found), -1, np.int64)
-    place[order] = np.arange(order.size)
-    kept = place[found.of_row] >= 0
-    frame = found.frame.filter(pl.Series(kept))
-    of_row = place[found.of_row][kept]
-    first = np.full(order.size, len(of_row), np.int64)
-    np.minimum.at(first, of_row, np.arange(len(of_row)))
-    return Searches(frame, of_row, first)
+    begun = own.with_columns(_begin=own["released_row"].gather(found.first_row[found.of_row]))
+    kept = begun.join(first, left_on="_begin", right_on="released_row", maintain_order="left")
+    return Searches.of(kept.sort("_place", maintain_order=True).drop("_begin", "_place"))
 
 
 def structure(cluster: IntArray, real: Flags) -> tuple[float, float]:

@@ -13,7 +13,7 @@ import polars as pl
 
 from querycloak.dictionary import Dictionary
 from querycloak.log import IntArray
-from querycloak.text.normalise import stemmer, words
+from querycloak.text.normalise import number, stemmer, words
 
 #: Strings that are cut into words at a time, to bound memory.
 PIECE = 1 << 20
@@ -90,19 +90,13 @@ def words_of(strings: pl.Series) -> Words:
         sizes = found.list.len().fill_null(0).to_numpy().astype(np.int64)
         tokens = found.filter(pl.Series(sizes > 0)).explode()
         owner = np.repeat(np.arange(sizes.size), sizes)
-        once = np.unique(owner << 32 | stems.encode(_stemmed(tokens)))
+        code, distinct = number(tokens)
+        stem = stems.encode(pl.Series(stemmer().stemWords(distinct), dtype=pl.String))
+        once = np.unique(owner << 32 | stem[code])
         lengths.append(np.bincount(once >> 32, minlength=sizes.size))
         codes.append(once & 0xFFFFFFFF)
     word = np.concatenate(codes).astype(np.int32)
     return Words(np.cumsum(np.concatenate(lengths)), word, int(word.max(initial=-1)) + 1)
-
-
-def _stemmed(tokens: pl.Series) -> pl.Series:
-    different = tokens.unique()
-    stems = stemmer().stemWords(different.to_list())
-    table = pl.DataFrame({"token": different, "stem": pl.Series(stems, dtype=pl.String)})
-    named = pl.DataFrame({"token": tokens})
-    return named.join(table, on="token", how="left", maintain_order="left")["stem"]
 
 
 def in_terms(rows: pl.DataFrame, wanted: pl.Series | None = None) -> pl.DataFrame:

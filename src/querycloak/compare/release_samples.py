@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -118,11 +118,10 @@ def _drawn(topic: IntArray, wanted: IntArray, draws: np.random.Generator) -> Int
 
 def _truth(shown: pl.DataFrame) -> pl.DataFrame:
     """Return the truth: no row has an author."""
-    nobody: dict[str, Any] = {
-        "released_row": shown["row"],
-        "original_row": pl.Series([None], dtype=pl.Int64).new_from_index(0, shown.height),
-        "original_user": pl.Series([None], dtype=pl.String).new_from_index(0, shown.height),
-        "released_after": pl.Series(np.zeros(shown.height, np.int64)),
-        "made_up": pl.Series([True]).new_from_index(0, shown.height),
-    }
-    return pl.DataFrame(nobody)
+    return shown.select(
+        released_row="row",
+        original_row=pl.lit(None, pl.Int64),
+        original_user=pl.lit(None, pl.String),
+        released_after=pl.lit(0, pl.Int64),
+        made_up=pl.lit(value=True),
+    )

@@ -167,7 +167,6 @@ def _choice(part: str, text: str) -> tuple[str, list[str]]:
 
 
 def _samples(names: list[str] | None) -> list[str | None]:
-    """Parse the values of `sample=`."""
     for name in names or []:
         if name not in SAMPLES:
             raise UnknownName(f"no sample is called `{name}`", hint=f"the samples are {', '.join(SAMPLES)}")

@@ -110,12 +110,19 @@ class LinkLearned(Attack):
             self._separate(part, background, functions, told)
             for part in rows.partition_by("user", maintain_order=True)
         ]
-        return TraceClusters(
-            tuple(found),
-            self.settings.seed,
-            self.settings.aggregate != "majority",
-            self._details(view, functions, teachers, rows, [len(one.row) for one in found]),
-        )
+        chosen, sizes = self.settings, [len(one.row) for one in found]
+        about = {
+            "targets": len(sizes),
+            "people": view.release["user"].n_unique(),
+            "learned_from": teachers,
+            "functions": len(functions),
+            "aggregate": chosen.aggregate,
+            "searches_of_a_target": float(np.median(sizes)),
+            "cut_short": sum(size == chosen.events for size in sizes),
+            "landing_pages_from": landing_from(rows),
+            "importances": training.importances(functions, NAMES),
+        }
+        return TraceClusters(tuple(found), chosen.seed, chosen.aggregate != "majority", about)
 
     def _learn(
         self, known: pl.DataFrame, background: TermFrequencies
@@ -153,26 +160,6 @@ class LinkLearned(Attack):
         finer = pair_scores.cut(scores, size, pair_scores.MANY, chosen.seed)
         known = row[np.isin(row, told["released_row"].cast(pl.Int64).to_numpy())]
         return ClusteredTrace(row, cluster, finer, scores, own_cluster(cluster, np.isin(row, known)), known)
-
-    def _details(
-        self,
-        view: AttackerView,
-        functions: Sequence[training.LinkageFunction],
-        teachers: int,
-        rows: pl.DataFrame,
-        sizes: Sequence[int],
-    ) -> dict[str, Any]:
-        return {
-            "targets": len(sizes),
-            "people": view.release["user"].n_unique(),
-            "learned_from": teachers,
-            "functions": len(functions),
-            "aggregate": self.settings.aggregate,
-            "searches_of_a_target": float(np.median(sizes)),
-            "cut_short": sum(size == self.settings.events for size in sizes),
-            "landing_pages_from": landing_from(rows),
-            "importances": training.importances(functions, NAMES),
-        }
 
 
 def beginnings(rows: pl.DataFrame, real: int, people: int, seed: int) -> pl.DataFrame:

@@ -15,11 +15,11 @@ import numpy.typing as npt
 import polars as pl
 
 from querycloak.attacks.link_learned import relations_kernel as kernel
-from querycloak.attacks.link_learned.categories import Categories, pages
 from querycloak.attacks.link_learned.words import (
     Named,
     TermFrequencies,
     Words,
+    gather,
     misspelt,
     of_lists,
     of_words,
@@ -29,15 +29,19 @@ from querycloak.attacks.link_learned.words import (
     weigh,
 )
 from querycloak.attacks.searches import Searches
+from querycloak.dictionary import ancestors
 from querycloak.kernels.threads import cores, each
 from querycloak.log import FloatArray, IntArray
 from querycloak.text.entities import places as listed_places
 from querycloak.text.lexicon import PhraseSet
 from querycloak.text.normalise import Tokens
+from querycloak.text.reader import TextReader
 from querycloak.text.taxonomy import load
 
 #: Characters of a query that the edit distance reads; what people type is far shorter.
 MOST_LETTERS = 400
+#: Addresses of a search that are read, as many as the paper's result pages.
+MOST_PAGES = 8
 #: Pairs that one thread relates at a time.
 _PIECE = 1 << 17
 #: The first day of the weekend, from Monday = 1.
@@ -201,6 +205,52 @@ def _letters(queries: pl.Series) -> tuple[IntArray, IntArray]:
     points = np.frombuffer("".join(short.to_list()).encode("utf-32-le", "surrogatepass"), np.uint32)
     dense = np.unique(points, return_inverse=True)[1].astype(np.int64)
     return dense, np.concatenate([[0], np.cumsum(short.str.len_chars().to_numpy())]).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Categories:
+    """Each search's categories by path, those at levels 2 and 3, and the tree of all."""
+
+    paths: Named
+    second_level: kernel.Bags
+    third_level: kernel.Bags
+    tree: kernel.Tree
+
+    @classmethod
+    def of(cls, searches: Searches) -> Categories:
+        """Take the column `category` where there is one; else ask the classifier."""
+        given = "category" in searches.frame.columns
+        found = searches.distinct("category") if given else _classified(searches)
+        lists: list[list[str]] = [[] for _ in range(len(searches))]
+        for search, path in found.filter(pl.col("category") != "").iter_rows():
+            lists[search].append(path)
+        paths = of_lists(lists)
+        tree = kernel.Tree(*ancestors(paths.names))
+        return cls(paths, _at_level(paths.bags, tree, 2), _at_level(paths.bags, tree, 3), tree)
+
+
+def pages(searches: Searches) -> pl.DataFrame:
+    """Return `search, url` of the first eight different pages that each search led to."""
+    return searches.distinct("url").group_by("search", maintain_order=True).head(MOST_PAGES)
+
+
+def _classified(searches: Searches) -> pl.DataFrame:
+    """Return `search, category` of queries, then of addresses, by the classifier."""
+    reader, clicked, paths = TextReader(), pages(searches), load().paths
+    search = np.concatenate([np.arange(len(searches)), clicked["search"].to_numpy()])
+    of_queries = reader.read(searches.query.fill_null("")).category
+    node = np.concatenate([of_queries, reader.classifier.classify_urls(clicked["url"]).category])
+    names = pl.Series([paths[category] for category in node[node >= 0].tolist()], dtype=pl.String)
+    return pl.DataFrame({"search": search[node >= 0], "category": names}).unique(maintain_order=True)
+
+
+def _at_level(categories: kernel.Bags, tree: kernel.Tree, level: int) -> kernel.Bags:
+    """Return the searches' ancestors at a level; what lies higher has none."""
+    size = categories.start.size - 1
+    search = np.repeat(np.arange(size), np.diff(categories.start)).astype(np.int64)
+    deep = tree.depth[categories.item] >= level
+    column = min(level, tree.above.shape[1]) - 1
+    return gather(search[deep], tree.above[categories.item[deep], column], size)[0]
 
 
 @cache

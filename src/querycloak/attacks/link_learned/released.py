@@ -96,14 +96,7 @@ class LinkReleased(Attack):
         for person in table.targets(view.auxiliary[EarlySearches.name]["user"], theirs):
             scores = learned.scores(person, candidates)
             claims.append(Claim(person.name, scores, learned.standings(person, scores) >= least))
-        about = self._details(table, learned, teachers, least)
-        return RecordClaims(table.released_row[candidates], tuple(claims), about)
-
-    def _details(
-        self, table: Table, learned: Learned, teachers: Sequence[Person], least: float
-    ) -> dict[str, Any]:
-        chosen: Any = self.settings
-        return {
+        about = {
             "learned_from": len(teachers),
             "functions": len(learned.functions),
             "aggregate": chosen.aggregate,
@@ -112,6 +105,7 @@ class LinkReleased(Attack):
             "landing_pages_from": table.read.landing_from,
             "importances": training.importances(learned.functions, table.names),
         }
+        return RecordClaims(table.released_row[candidates], tuple(claims), about)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ All state of a group is in a `Workspace`, which compiled functions share.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,22 +50,16 @@ class Workspace(NamedTuple):
 def workspace(labels: int, records: int, width: int) -> Workspace:
     """Make room for groups of so many records with so many candidates each."""
     entries = records * width
-    floats = [np.zeros(entries, np.float32) for _ in range(6)]
-    return Workspace(
-        sums=np.zeros(labels, np.float32),
-        times=np.zeros(labels, np.int32),
-        slot=np.full(labels, -1, np.int32),
-        who=np.zeros(entries, np.int32),
-        rarity=floats[0],
-        votes=floats[1],
-        close=floats[2],
-        one=np.zeros(entries, np.int32),
-        base=floats[3],
-        belief=floats[4],
-        spare=floats[5],
-        begins=np.zeros(records + 1, np.int64),
-        cluster_end=np.zeros(records + 1, np.int64),
+    floats = ("rarity", "votes", "close", "base", "belief", "spare")
+    arrays: dict[str, Any] = {name: np.zeros(entries, np.float32) for name in floats}
+    arrays |= {name: np.zeros(entries, np.int32) for name in ("who", "one")}
+    arrays |= {name: np.zeros(records + 1, np.int64) for name in ("begins", "cluster_end")}
+    sums, times, slot = (
+        np.zeros(labels, np.float32),
+        np.zeros(labels, np.int32),
+        np.full(labels, -1, np.int32),
     )
+    return Workspace(sums=sums, times=times, slot=slot, **arrays)
 
 
 @njit(cache=True, nogil=True)
@@ -150,7 +144,7 @@ def run_em(d, size, known, spread, rounds):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def take_best(d, r, who, belief):  # type: ignore[no-untyped-def]
+def _take_best(d, r, who, belief):  # type: ignore[no-untyped-def]
     """Write the likeliest candidates of a record, best first; equal ones as they were entered."""
     who[:], belief[:] = NOBODY, 0
     last = who.size - 1
@@ -164,8 +158,10 @@ def take_best(d, r, who, belief):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def clear(d, known):  # type: ignore[no-untyped-def]
-    """Forget the candidates of a group."""
+def finish(d, records, known, who, belief):  # type: ignore[no-untyped-def]
+    """Write the likeliest candidates of these records, and forget those of the group."""
+    for r in range(records.size):
+        _take_best(d, r, who[records[r]], belief[records[r]])
     for i in range(known):
         d.slot[d.who[i]] = -1
 
@@ -196,6 +192,4 @@ def settle_windows(  # type: ignore[no-untyped-def]
             if size > 1:
                 mark_clusters(d, members, first, size, apart)
                 run_em(d, size, known, spread, rounds)
-            for r in range(size):
-                take_best(d, r, who[members[first + r]], belief[members[first + r]])
-            clear(d, known)
+            finish(d, members[first : first + size], known, who, belief)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from querycloak.attacks.release_order.author_em import clear, enter, run_em, take_best
+from querycloak.attacks.release_order.author_em import enter, finish, run_em
 from querycloak.attacks.release_order.cohort_recovery import root
 
 
@@ -60,9 +60,7 @@ def settle_lists(d, members, groups, who, belief, share, spread, rounds):  # typ
                     entry += 1
         d.begins[size] = entry
         run_em(d, size, known, spread, rounds)
-        for r in range(size):
-            take_best(d, r, who[members[first + r]], belief[members[first + r]])
-        clear(d, known)
+        finish(d, members[first : first + size], known, who, belief)
 
 
 @njit(cache=True, nogil=True)

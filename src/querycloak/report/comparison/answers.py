@@ -49,11 +49,6 @@ class Choice:
     reason: str
     more: str = ""
 
-    @property
-    def sentence(self) -> str:
-        """Headline and reason as one text."""
-        return f"{self.headline}: {self.reason}"
-
 
 def unit_of(candidate: CandidateResult, attack: str) -> str:
     """Return what an attack's success is a share of."""

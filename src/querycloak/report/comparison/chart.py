@@ -43,14 +43,8 @@ _TITLES: Final = {
 def look(place: int) -> dict[str, str]:
     """Return colours and marker of a series; no two of 64 series have both in common."""
     kinds = len(_SHAPES)
-    shape, code, sign = _SHAPES[(place + place // kinds) % kinds]
-    return {
-        "colour": _LIGHT[place % kinds],
-        "dark": _DARK[place % kinds],
-        "shape": shape,
-        "code": code,
-        "sign": sign,
-    }
+    marker = zip(("shape", "code", "sign"), _SHAPES[(place + place // kinds) % kinds], strict=True)
+    return {"colour": _LIGHT[place % kinds], "dark": _DARK[place % kinds], **dict(marker)}
 
 
 def chart_data(comparison: Comparison) -> dict[str, Any]:
