@@ -38,16 +38,9 @@ class Job:
         parts = [METHODS.get(name) for name in self.candidate.methods]
         parts += [ATTACKS.get(one.name) for one in self.attacks]
         parts += [MEASURES.get(name) for name in self.measures]
-        rest = [
-            log,
-            __version__,
-            code_digest(),
-            [_plugin_digest(part) for part in parts],
-            self.seed,
-            [asdict(one) for one in self.attacks],
-            self.measures,
-        ]
-        text = json.dumps([self.candidate.key(), *rest], sort_keys=True)
+        code = [__version__, code_digest(), [_plugin_digest(part) for part in parts]]
+        work = [self.seed, [asdict(one) for one in self.attacks], self.measures]
+        text = json.dumps([self.candidate.key(), log, *code, *work], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 

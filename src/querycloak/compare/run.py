@@ -67,8 +67,7 @@ def _comparison(plan: Plan, about: LogSample, jobs: list[Job], found: list[dict[
     used = {method for one in plan.candidates for method in one.methods}
     results = [
         combine_runs(
-            _describe(one),
-            [run for job, run in zip(jobs, found, strict=True) if job.candidate == one],
+            _describe(one), [run for job, run in zip(jobs, found, strict=True) if job.candidate == one]
         )
         for one in plan.candidates
     ]

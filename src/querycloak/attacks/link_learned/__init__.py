@@ -86,11 +86,7 @@ class LinkLearned(Attack):
     def requests(self) -> tuple[Request, ...]:
         """Return requests for the targets, labelled traces of others, and known searches of targets."""
         drawn = self.settings.targets, self.settings.seed
-        return (
-            Targets(*drawn),
-            LabelledTraces(*drawn),
-            KnownRecords(*drawn, self.settings.history),
-        )
+        return (Targets(*drawn), LabelledTraces(*drawn), KnownRecords(*drawn, self.settings.history))
 
     def against(self, *, fakes: bool) -> Attack:
         """Return the form that detects fakes, or the one that finds records of partly known users."""

@@ -59,20 +59,12 @@ def read_stream(release: pl.DataFrame, level: int) -> ReleaseStream:
     time = _times(release)
     columns = [label[rows], string, category[rows]] + ([time[rows]] if time is not None else [])
     opens = _opens(columns)
-    label, string, category = (column[opens] for column in columns[:3])
-    order, starts = group(category, categories)
+    order, starts = group(columns[2][opens], categories)
     at = np.full(release.height, NOWHERE, np.int64)
     at[rows] = _inverse(order)[np.cumsum(opens) - 1]
-    return ReleaseStream(
-        labels,
-        strings,
-        at,
-        label[order].astype(np.int32),
-        string[order].astype(np.int32),
-        category[order].astype(np.int32),
-        starts,
-        columns[3][opens][order] if time is not None else None,
-    )
+    owner, text, topic = (column[opens][order].astype(np.int32) for column in columns[:3])
+    moment = columns[3][opens][order] if time is not None else None
+    return ReleaseStream(labels, strings, at, owner, text, topic, starts, moment)
 
 
 def _opens(columns: list[IntArray]) -> Flags:

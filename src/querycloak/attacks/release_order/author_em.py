@@ -54,12 +54,8 @@ def workspace(labels: int, records: int, width: int) -> Workspace:
     arrays: dict[str, Any] = {name: np.zeros(entries, np.float32) for name in floats}
     arrays |= {name: np.zeros(entries, np.int32) for name in ("who", "one")}
     arrays |= {name: np.zeros(records + 1, np.int64) for name in ("begins", "cluster_end")}
-    sums, times, slot = (
-        np.zeros(labels, np.float32),
-        np.zeros(labels, np.int32),
-        np.full(labels, -1, np.int32),
-    )
-    return Workspace(sums=sums, times=times, slot=slot, **arrays)
+    arrays |= {"sums": np.zeros(labels, np.float32), "times": np.zeros(labels, np.int32)}
+    return Workspace(slot=np.full(labels, -1, np.int32), **arrays)
 
 
 @njit(cache=True, nogil=True)

@@ -222,16 +222,9 @@ def _series(
         x, y, line["code"], color=line["colour"], markersize=7, markeredgecolor="white", markeredgewidth=0.6,
         label=name, zorder=3, gid=f"series-{points[0]['line']}",
     )  # fmt: skip
+    style: Any = {"textcoords": "offset points", "ha": "left", "fontsize": 8, "color": line["colour"]}
     for one, at in zip(points, zip(x, y, strict=True), strict=True):
-        axes.annotate(
-            one["label"],
-            at,
-            xytext=(5, 4),
-            textcoords="offset points",
-            ha="left",
-            fontsize=8,
-            color=line["colour"],
-        )
+        axes.annotate(one["label"], at, xytext=(5, 4), **style)
     bounds = [(v, found["bound"]) for v, found in zip(x, linked, strict=True) if found["bound"] is not None]
     if bounds:
         axes.plot(
