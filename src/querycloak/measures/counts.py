@@ -58,7 +58,7 @@ def top_preserved_counts(before: Counter[Hashable], after: Counter[Hashable], n:
 
 
 def retention(
-    original: Histories, released: Histories, marketing: Marketing | None = None
+    original: Histories, released: Histories, marketing: Mapping[str, Mapping[str, float]] | None = None
 ) -> dict[str, float]:
     """Return in percent what is left of distinct terms, log size, users, and of the value to advertisers.
 
