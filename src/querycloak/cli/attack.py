@@ -6,8 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+from click import option
 
-from querycloak.cli.options import FILE, SEED, Output, pairs, with_output, with_reading
+from querycloak.cli.options import FILE, SEED, Output, pairs, repeated, with_output, with_reading
 from querycloak.formatting import percent, plural
 
 if TYPE_CHECKING:
@@ -19,26 +20,18 @@ _HEAD = ("attack", "game", "success", "95 % interval", "bound", "holds", "n", "s
 
 @click.command("attack")
 @click.argument("release", type=click.Path())
-@click.option("--original", required=True, help="The log that was protected.")
-@click.option("--truth", type=FILE, required=True, help="What `protect --truth` wrote.")
-@click.option(
-    "-a",
-    "--attack",
-    "attacks",
-    multiple=True,
-    help="A name from `querycloak attacks`; all fast ones if none.",
-)
-@click.option(
-    "-s", "--set", "chosen", multiple=True, metavar="[ATTACK.]NAME=VALUE", help="A setting of an attack."
-)
-@click.option("--certificate", type=FILE, help="The certificate, if it is not beside the release.")
-@click.option(
+@option("--original", required=True, help="The log that was protected.")
+@option("--truth", type=FILE, required=True, help="What `protect --truth` wrote.")
+@repeated("-a", "--attack", "attacks", help="A name from `querycloak attacks`; all fast ones if none.")
+@repeated("-s", "--set", "chosen", metavar="[ATTACK.]NAME=VALUE", help="A setting of an attack.")
+@option("--certificate", type=FILE, help="The certificate, if it is not beside the release.")
+@option(
     "--fail-above-bound",
     is_flag=True,
     help="Exit with 4 if a stated bound is beaten, or if no attack of its game could test it.",
 )
-@click.option("--write-log", metavar="FILE", help="Write the log that one attribution rebuilt (mode 0600).")
-@click.option(
+@option("--write-log", metavar="FILE", help="Write the log that one attribution rebuilt (mode 0600).")
+@option(
     "--write-profiles",
     type=FILE,
     help="Write its guessed users' counts by category, as .csv or .parquet (mode 0600).",

@@ -6,48 +6,31 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import option
 
-from querycloak.cli.options import FILE, FOLDER, LOG, Output, with_output, with_reading
+from querycloak.cli.options import FILE, FOLDER, LOG, Output, defaulted, repeated, with_output, with_reading
 
 
 @click.command("compare")
 @LOG
-@click.option(
+@repeated(
     "-m",
     "--method",
     "methods",
-    multiple=True,
     metavar="METHOD[:NAME=V1,V2]…",
     help="A method, and values to try for its settings; METHOD+METHOD composes.",
 )
-@click.option("--preset", metavar="NAME", help="quick, full, paper-000 … paper-004 or search-data-sharing.")
-@click.option(
-    "-a",
-    "--attack",
-    "attacks",
-    multiple=True,
-    metavar="ATTACK[:NAME=VALUE]…",
-    help="Attacks to run instead of the usual.",
+@option("--preset", metavar="NAME", help="quick, full, paper-000 … paper-004 or search-data-sharing.")
+@repeated(
+    "-a", "--attack", "attacks", metavar="ATTACK[:NAME=VALUE]…", help="Attacks to run instead of the usual."
 )
-@click.option("-u", "--measure", "measures", multiple=True, help="Measures to take instead of the usual.")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=FOLDER,
-    help="A folder for the report.",
-)
-@click.option("--sample", type=click.IntRange(min=0), help="Compare on so many people; 0: on all.")
-@click.option("--repeats", type=click.IntRange(min=1, max=100), help="Runs of each candidate, for intervals.")
-@click.option(
-    "--seconds", type=click.FloatRange(min=1), help="Give a candidate up after so long; it is reported."
-)
-@click.option("--seed", type=int, help="What all draws start from (default 1).")
-@click.option(
-    "--gate",
-    type=FILE,
-    help="Thresholds (TOML); exit status 4 if one is missed.",
-)
+@repeated("-u", "--measure", "measures", help="Measures to take instead of the usual.")
+@option("-o", "--output", required=True, type=FOLDER, help="A folder for the report.")
+@option("--sample", type=click.IntRange(min=0), help="Compare on so many people; 0: on all.")
+@option("--repeats", type=click.IntRange(min=1, max=100), help="Runs of each candidate, for intervals.")
+@option("--seconds", type=click.FloatRange(min=1), help="Give a candidate up after so long; it is reported.")
+@option("--seed", type=int, help="What all draws start from (default 1).")
+@option("--gate", type=FILE, help="Thresholds (TOML); exit status 4 if one is missed.")
 @with_reading
 @with_output
 def compare(
@@ -72,28 +55,18 @@ def compare(
 
 @click.command("recommend")
 @LOG
-@click.option(
+@option(
     "--max-linkage", type=float, required=True, help="The share that may be linked to people at most: 0.05."
 )
-@click.option(
-    "--keep", default="topics", show_default=True, help="What it is for: topics, terms, sessions or clicks."
-)
-@click.option(
+@defaulted("--keep", default="topics", help="What it is for: topics, terms, sessions or clicks.")
+@defaulted(
     "--attacker",
     default="any",
-    show_default=True,
     help="Against whom: `release` (sees only that), `knowing` (knows people too) or `any`.",
 )
-@click.option(
-    "--sample", type=click.IntRange(min=50), default=3000, show_default=True, help="People to search on."
-)
-@click.option("--seed", type=int, default=1, show_default=True, help="What all draws start from.")
-@click.option(
-    "-o",
-    "--output",
-    type=FOLDER,
-    help="A folder for the evidence; it can be resumed.",
-)
+@defaulted("--sample", type=click.IntRange(min=50), default=3000, help="People to search on.")
+@defaulted("--seed", type=int, default=1, help="What all draws start from.")
+@option("-o", "--output", type=FOLDER, help="A folder for the evidence; it can be resumed.")
 @with_reading
 @with_output
 def recommend(log: str, output: Path | None, reading: dict[str, Any], out: Output, **goal: Any) -> None:

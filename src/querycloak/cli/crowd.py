@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click import option
 
 from querycloak.api import protocol_settings
-from querycloak.cli.options import FOLDER, SEED, Output, with_output, with_reading
+from querycloak.cli.options import FILE, FOLDER, SEED, Output, defaulted, with_output, with_reading
 from querycloak.errors import UsageError
 from querycloak.formatting import number, plural
 
@@ -31,9 +32,7 @@ SHARE = click.FloatRange(0, 1)
 def protocol(flag: str, kind: click.ParamType[Any]) -> Callable[[Any], Any]:
     """Return the option for a setting of the protocol, with its declared default and help."""
     declared = PROTOCOL[flag.lstrip("-")]
-    return click.option(
-        flag, type=kind, default=declared["default"], show_default=True, help=_sentence(declared["help"])
-    )
+    return defaulted(flag, type=kind, default=declared["default"], help=_sentence(declared["help"]))
 
 
 def _sentence(text: str) -> str:
@@ -41,34 +40,33 @@ def _sentence(text: str) -> str:
 
 
 @crowd.command("simulate")
-@click.option("--users", type=click.IntRange(min=2), help="Number of members.")
-@click.option("--queries", type=click.IntRange(min=1), help="Number of queries of all members together.")
-@click.option("--log", help="Take users and queries from a log.")
-@click.option(
-    "--edges", type=click.Path(dir_okay=False), help="Take friendships from a file: two names per line."
+@option("--users", type=click.IntRange(min=2), help="Number of members.")
+@option("--queries", type=click.IntRange(min=1), help="Number of queries of all members together.")
+@option("--log", help="Take users and queries from a log.")
+@option("--edges", type=FILE, help="Take friendships from a file: two names per line.")
+@defaulted(
+    "--exponent",
+    type=click.FloatRange(0, 10),
+    default=1.5,
+    help="Exponent of the power law for the number of friends.",
 )
-@click.option("--exponent", type=click.FloatRange(0, 10), default=1.5, show_default=True,
-              help="Exponent of the power law for the number of friends.")  # fmt: skip
-@click.option("--most-friends", type=click.IntRange(1, 1000), default=10, show_default=True,
-              help="Largest number of friends.")  # fmt: skip
-@click.option("--selfish", type=SHARE, default=0.0, help="Share of members that accept no query.")
-@click.option("--colluding", type=SHARE, default=0.0, help="Share of members that share all they see.")
-@click.option("--churn", type=SHARE, default=0.0, help="Share of the time that members are away.")
+@defaulted("--most-friends", type=click.IntRange(1, 1000), default=10, help="Largest number of friends.")
+@option("--selfish", type=SHARE, default=0.0, help="Share of members that accept no query.")
+@option("--colluding", type=SHARE, default=0.0, help="Share of members that share all they see.")
+@option("--churn", type=SHARE, default=0.0, help="Share of the time that members are away.")
 @protocol("--penalty", SHARE)
-@click.option("--cut", type=(SHARE, SHARE), show_default=True,
-              default=(PROTOCOL["least_cut"]["default"], PROTOCOL["most_cut"]["default"]),
-              help="Least and largest share of the vector that is cut out (θ).")  # fmt: skip
+@defaulted(
+    "--cut",
+    type=(SHARE, SHARE),
+    default=(PROTOCOL["least_cut"]["default"], PROTOCOL["most_cut"]["default"]),
+    help="Least and largest share of the vector that is cut out (θ).",
+)
 @protocol("--copies", click.IntRange(1, 100))
 @protocol("--renew", click.IntRange(min=0))
-@click.option("--back/--no-back", default=PROTOCOL["back"]["default"], show_default=True,
-              help=_sentence(PROTOCOL["back"]["help"]))  # fmt: skip
-@click.option("--attack/--no-attack", default=True, help="Attack as a search engine that guesses authors.")
-@click.option("-o", "--output", help="With --log: write the search engine's view.")
-@click.option(
-    "--truth",
-    type=click.Path(dir_okay=False),
-    help="With -o: ground truth, the author of each query; mode 0600.",
-)
+@defaulted("--back/--no-back", default=PROTOCOL["back"]["default"], help=_sentence(PROTOCOL["back"]["help"]))
+@option("--attack/--no-attack", default=True, help="Attack as a search engine that guesses authors.")
+@option("-o", "--output", help="With --log: write the search engine's view.")
+@option("--truth", type=FILE, help="With -o: ground truth, the author of each query; mode 0600.")
 @with_reading
 @SEED
 @with_output
@@ -115,9 +113,9 @@ def _lines(found: dict[str, Any]) -> list[str]:
 
 
 @crowd.command("peer")
-@click.argument("config", required=False, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--http", metavar="HOST:PORT", help="Accept searches there, e.g. 127.0.0.1:8686.")
-@click.option(
+@click.argument("config", required=False, type=FILE)
+@option("--http", metavar="HOST:PORT", help="Accept searches there, e.g. 127.0.0.1:8686.")
+@option(
     "--new-identity",
     type=FOLDER,
     metavar="DIR",
@@ -141,10 +139,8 @@ def peer(config: Path | None, http: str | None, new_identity: Path | None) -> No
 
 
 @crowd.command("search-server")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port to listen on."
-)
+@defaulted("--host", default="127.0.0.1", help="Address to listen on.")
+@defaulted("--port", default=8000, type=click.IntRange(0, 65535), help="Port to listen on.")
 def search_server(host: str, port: int) -> None:
     """Run a small search engine with synthetic results, for trials. It logs nothing.
 

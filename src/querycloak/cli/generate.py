@@ -6,28 +6,27 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import option
 
-from querycloak.cli.options import FOLDER, LOG, SEED, Output, with_output, with_reading
+from querycloak.cli.options import FOLDER, LOG, SEED, Output, defaulted, repeated, with_output, with_reading
 from querycloak.formatting import percent, plural
 
 
 @click.command("generate")
-@click.option("--users", type=click.IntRange(min=1), required=True, help="How many people to make up.")
-@click.option(
+@option("--users", type=click.IntRange(min=1), required=True, help="How many people to make up.")
+@option(
     "-o",
     "--output",
     required=True,
     help="Where the log goes; the extension chooses the format (.tsv: AOL's).",
 )
-@click.option(
+@option(
     "--marketing",
     type=click.Path(dir_okay=False),
     help="Also write made-up bids, impressions and clicks of terms.",
 )
-@click.option(
-    "--days", type=click.IntRange(min=1), default=92, show_default=True, help="How long they search."
-)
-@click.option("--categories", is_flag=True, help="Also write the category that each query was made from.")
+@defaulted("--days", type=click.IntRange(min=1), default=92, help="How long they search.")
+@option("--categories", is_flag=True, help="Also write the category that each query was made from.")
 @SEED
 @with_output
 def generate(users: int, output: str, seed: int | None, out: Output, **options: Any) -> None:
@@ -45,12 +44,10 @@ def generate(users: int, output: str, seed: int | None, out: Output, **options: 
 
 @click.command("classify")
 @LOG
-@click.option("-o", "--output", required=True, help="Where the log with categories goes; Parquet is fastest.")
-@click.option("--taxonomy", metavar="FILE", help="An ODP dump or a CSV tree, instead of the one that ships.")
-@click.option(
-    "--classifier", default="lexical", show_default=True, help="lexical, a plug-in's name, or a URL."
-)
-@click.option("--keep", multiple=True, metavar="COLUMN", help="Pass a further column through.")
+@option("-o", "--output", required=True, help="Where the log with categories goes; Parquet is fastest.")
+@option("--taxonomy", metavar="FILE", help="An ODP dump or a CSV tree, instead of the one that ships.")
+@defaulted("--classifier", default="lexical", help="lexical, a plug-in's name, or a URL.")
+@repeated("--keep", metavar="COLUMN", help="Pass a further column through.")
 @with_reading
 @with_output
 def classify(log: str, output: str, reading: dict[str, Any], out: Output, **options: Any) -> None:
@@ -69,16 +66,8 @@ def classify(log: str, output: str, reading: dict[str, Any], out: Output, **opti
 
 
 @click.command("demo")
-@click.option(
-    "-o", "--output", type=FOLDER, default="demo-out", show_default=True, help="A folder for what is made."
-)
-@click.option(
-    "--users",
-    type=click.IntRange(min=50),
-    default=2000,
-    show_default=True,
-    help="How many people to make up.",
-)
+@defaulted("-o", "--output", type=FOLDER, default="demo-out", help="A folder for what is made.")
+@defaulted("--users", type=click.IntRange(min=50), default=2000, help="How many people to make up.")
 @with_output
 def demo(output: Path, users: int, out: Output) -> None:
     """Make up a log, classify, protect, verify and measure it, and show what came of it.

@@ -6,35 +6,34 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import option
 
-from querycloak.cli.options import FILE, Output, alone, with_output, with_reading
+from querycloak.cli.options import FILE, Output, alone, repeated, with_output, with_reading
 from querycloak.errors import UsageError
 from querycloak.formatting import number
 
 
 @click.command("measure")
 @click.argument("release", type=click.Path(), required=False)
-@click.option("--original", help="The log that was protected.")
-@click.option("--truth", type=FILE, help="What `protect --truth` wrote.")
-@click.option("--marketing", type=click.Path(dir_okay=False), help="A CSV of term, bid, impressions, clicks.")
-@click.option(
-    "-u", "--measure", "names", multiple=True, help="A name from `querycloak measures`; all if none is given."
-)
-@click.option(
+@option("--original", help="The log that was protected.")
+@option("--truth", type=FILE, help="What `protect --truth` wrote.")
+@option("--marketing", type=FILE, help="A CSV of term, bid, impressions, clicks.")
+@repeated("-u", "--measure", "names", help="A name from `querycloak measures`; all if none is given.")
+@option(
     "--own",
     metavar="HISTORY",
     help="Instead: what this history of one person says about its owner. Also reads Google's MyActivity.json "
     "(--format takeout) and one query a line (--format list).",
 )
-@click.option("--show", is_flag=True, help="With --own: show the queries behind the counts.")
-@click.option("-o", "--output", type=FILE, help="With --own: a page, .html or .md.")
+@option("--show", is_flag=True, help="With --own: show the queries behind the counts.")
+@option("-o", "--output", type=FILE, help="With --own: a page, .html or .md.")
 @with_reading
 @with_output
 def command(
     release: str | None,
     original: str | None,
     truth: Path | None,
-    marketing: str | None,
+    marketing: Path | None,
     names: tuple[str, ...],
     own: str | None,
     show: bool,

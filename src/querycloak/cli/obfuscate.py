@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click import option
 
-from querycloak.cli.options import FILE, SEED, Output, with_output, with_reading
+from querycloak.cli.options import FILE, SEED, Output, repeated, with_output, with_reading
 from querycloak.errors import UsageError
 from querycloak.formatting import plural
 
@@ -16,21 +17,25 @@ SETTINGS = ("fakes", "timing", "bag")
 
 @click.command("obfuscate")
 @click.argument("log", type=click.Path(allow_dash=True), required=False)
-@click.option("-m", "--method", required=True, help="tmn, usr, hybrid, shadow, or a method of a plug-in.")
-@click.option("-o", "--output", help="Output file; live: standard output by default.")
-@click.option("--truth", type=FILE,
-              help="For evaluation only: ground truth, which rows are dummies (mode 0600).")  # fmt: skip
-@click.option("--fakes", type=float,
-              help="Dummy searches per real search; default 1 (usr: all of one other user).")  # fmt: skip
-@click.option("--timing", help="random (default), burst or regular; for tmn and hybrid.")
-@click.option("--bag", type=click.Path(),
-              help="For tmn: a file or folder of text, RSS or Atom; default: synthetic news.")  # fmt: skip
-@click.option("--pool", type=click.Path(),
-              help="Another log whose searches are used as dummies; for all methods but tmn.")  # fmt: skip
-@click.option("--keep", multiple=True, metavar="COLUMN", help="Pass a further column through.")
-@click.option("--live", is_flag=True, help="Read real queries from standard input, line by line.")
-@click.option("--every", type=float, help="Live: mean seconds between dummy queries; default 60.")
-@click.option("--speed", type=float, help="Live: factor by which time passes faster, for trials.")
+@option("-m", "--method", required=True, help="tmn, usr, hybrid, shadow, or a method of a plug-in.")
+@option("-o", "--output", help="Output file; live: standard output by default.")
+@option("--truth", type=FILE, help="For evaluation only: ground truth, which rows are dummies (mode 0600).")
+@option("--fakes", type=float, help="Dummy searches per real search; default 1 (usr: all of one other user).")
+@option("--timing", help="random (default), burst or regular; for tmn and hybrid.")
+@option(
+    "--bag",
+    type=click.Path(),
+    help="For tmn: a file or folder of text, RSS or Atom; default: synthetic news.",
+)
+@option(
+    "--pool",
+    type=click.Path(),
+    help="Another log whose searches are used as dummies; for all methods but tmn.",
+)
+@repeated("--keep", metavar="COLUMN", help="Pass a further column through.")
+@option("--live", is_flag=True, help="Read real queries from standard input, line by line.")
+@option("--every", type=float, help="Live: mean seconds between dummy queries; default 60.")
+@option("--speed", type=float, help="Live: factor by which time passes faster, for trials.")
 @with_reading
 @SEED
 @with_output

@@ -8,21 +8,24 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
 import click
+from click import option
 
 from querycloak.errors import UsageError
 from querycloak.formatting import plural
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
+#: An option that can be given several times.
+repeated = partial(click.option, multiple=True)
+#: An option whose help shows its default.
+defaulted = partial(click.option, show_default=True)
 LOG = click.argument("log", type=click.Path(allow_dash=True))
-SEED = click.option(
-    "--seed", type=int, help="Make every draw repeatable. For tests: do not publish the result."
-)
+SEED = option("--seed", type=int, help="Make every draw repeatable. For tests: do not publish the result.")
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,8 @@ def _plain(value: Any) -> Any:
 def with_output(command: Callable[..., None]) -> Callable[..., None]:
     """Add `--quiet` and `--json`; the command receives them as `out`."""
 
-    @click.option("--quiet", is_flag=True, help="Say nothing but errors.")
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+    @option("--quiet", is_flag=True, help="Say nothing but errors.")
+    @option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
     @wraps(command)
     def call(quiet: bool, as_json: bool, **rest: Any) -> None:
         command(out=Output(quiet, as_json), **rest)
@@ -93,20 +96,14 @@ def with_output(command: Callable[..., None]) -> Callable[..., None]:
 def with_reading(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of reading a log; the command receives them as `reading`, for the function it calls."""
 
-    @click.option(
+    @option(
         "--format",
         "format_",
         metavar="NAME",
         help="aol, csv, tsv, jsonl, parquet, excite or ubi; else guessed.",
     )
-    @click.option(
-        "--map",
-        "mapping",
-        multiple=True,
-        metavar="COLUMN=NAME",
-        help="Where a column is, e.g. user=client_id.",
-    )
-    @click.option("--strict", is_flag=True, help="Stop at the first bad row instead of counting it.")
+    @repeated("--map", "mapping", metavar="COLUMN=NAME", help="Where a column is, e.g. user=client_id.")
+    @option("--strict", is_flag=True, help="Stop at the first bad row instead of counting it.")
     @wraps(command)
     def call(format_: str | None, mapping: tuple[str, ...], strict: bool, **rest: Any) -> None:
         command(reading={"format": format_, "mapping": pairs(mapping, "--map"), "strict": strict}, **rest)

@@ -6,8 +6,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
+from click import option
 
-from querycloak.cli.options import FILE, FOLDER, LOG, SEED, Output, pairs, with_output, with_reading
+from querycloak.cli.options import (
+    FILE,
+    FOLDER,
+    LOG,
+    SEED,
+    Output,
+    defaulted,
+    pairs,
+    repeated,
+    with_output,
+    with_reading,
+)
 from querycloak.errors import UsageError
 from querycloak.formatting import plural
 
@@ -17,62 +29,40 @@ if TYPE_CHECKING:
 
 @click.command("protect")
 @LOG
-@click.option(
-    "-m",
-    "--method",
-    "methods",
-    multiple=True,
-    required=True,
-    help="A name from `querycloak methods`; repeat to compose.",
+@repeated(
+    "-m", "--method", "methods", required=True, help="A name from `querycloak methods`; repeat to compose."
 )
-@click.option(
-    "-s", "--set", "chosen", multiple=True, metavar="[METHOD.]NAME=VALUE", help="A setting of a method."
-)
-@click.option(
-    "-o", "--output", default="-", show_default=True, help="The release; its certificate goes beside it."
-)
-@click.option(
+@repeated("-s", "--set", "chosen", metavar="[METHOD.]NAME=VALUE", help="A setting of a method.")
+@defaulted("-o", "--output", default="-", help="The release; its certificate goes beside it.")
+@option(
     "--truth",
     type=FILE,
     help="Also write, for evaluation only, where each released row came from (mode 0600).",
 )
-@click.option("--state", type=FOLDER, help="Where a source's ledger and state are kept.")
-@click.option(
-    "--source", metavar="NAME", help="What the log is a part of, so that repeated releases are counted."
-)
-@click.option(
-    "--keep", multiple=True, metavar="COLUMN", help="Pass a further column through. It may carry identity!"
-)
-@click.option(
+@option("--state", type=FOLDER, help="Where a source's ledger and state are kept.")
+@option("--source", metavar="NAME", help="What the log is a part of, so that repeated releases are counted.")
+@repeated("--keep", metavar="COLUMN", help="Pass a further column through. It may carry identity!")
+@option(
     "--marketing",
-    type=click.Path(dir_okay=False),
+    type=FILE,
     help="A CSV of term, bid, impressions, clicks, for methods that ask what terms are worth.",
 )
-@click.option("--explain", is_flag=True, help="Say how many searches were withheld and why, by method.")
-@click.option("--dry-run", is_flag=True, help="Do everything, audit included, but write nothing.")
-@click.option(
+@option("--explain", is_flag=True, help="Say how many searches were withheld and why, by method.")
+@option("--dry-run", is_flag=True, help="Do everything, audit included, but write nothing.")
+@option(
     "--secret-file",
     type=FILE,
     help="Take the secret from this file, made on first use (mode 0600), so that `verify` can use it too.",
 )
-@click.option("--sign", type=FILE, metavar="KEY", help="Sign the certificate with an Ed25519 key (PEM).")
-@click.option(
+@option("--sign", type=FILE, metavar="KEY", help="Sign the certificate with an Ed25519 key (PEM).")
+@defaulted(
     "--engine",
     type=click.Choice(["local", "spark"]),
     default="local",
-    show_default=True,
     help="What does the work: this machine alone, or Spark.",
 )
-@click.option(
-    "--master",
-    metavar="URL",
-    default="local[*]",
-    show_default=True,
-    help="Where Spark runs, with `--engine spark`.",
-)
-@click.option(
-    "--conf", "conf", multiple=True, metavar="NAME=VALUE", help="An option of Spark's own, e.g. its memory."
-)
+@defaulted("--master", metavar="URL", default="local[*]", help="Where Spark runs, with `--engine spark`.")
+@repeated("--conf", "conf", metavar="NAME=VALUE", help="An option of Spark's own, e.g. its memory.")
 @with_reading
 @SEED
 @with_output

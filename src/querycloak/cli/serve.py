@@ -6,37 +6,27 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import option
 
-from querycloak.cli.options import SEED, Output, pairs, with_output
+from querycloak.cli.options import SEED, Output, pairs, repeated, with_output
 
 
 @click.command("serve")
-@click.option("--host", help="Address to listen on (default: 127.0.0.1); others need tokens.")
-@click.option("--port", type=int, help="Port to listen on (default: 8484); 0: any free one.")
-@click.option(
+@option("--host", help="Address to listen on (default: 127.0.0.1); others need tokens.")
+@option("--port", type=int, help="Port to listen on (default: 8484); 0: any free one.")
+@option(
     "--state",
     type=click.Path(file_okay=False),
     help="Folder of the write-ahead log, snapshots and released lines.",
 )
-@click.option(
-    "-m", "--method", "methods", multiple=True, help="Method (default: cohort); several run in order."
-)
-@click.option(
-    "-s",
-    "--set",
-    "chosen",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Setting of a method, for example k=10.",
-)
-@click.option(
-    "-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Setting of the service."
-)
-@click.option("--source", help="http (default), kafka://HOST:PORT/TOPIC or file-tail:PATH.")
-@click.option("--sink", help="http-pull (default), kafka://HOST:PORT/TOPIC or file:PATH.")
-@click.option("--profiles", help="sqlite (default), sqlite:///PATH or postgresql://…")
-@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="TOML file with settings.")
-@click.option("--new-token", metavar="NAME:ROLE", help="Create a token, print it, store its hash; then exit.")
+@repeated("-m", "--method", "methods", help="Method (default: cohort); several run in order.")
+@repeated("-s", "--set", "chosen", metavar="NAME=VALUE", help="Setting of a method, for example k=10.")
+@repeated("-o", "--option", "options", metavar="NAME=VALUE", help="Setting of the service.")
+@option("--source", help="http (default), kafka://HOST:PORT/TOPIC or file-tail:PATH.")
+@option("--sink", help="http-pull (default), kafka://HOST:PORT/TOPIC or file:PATH.")
+@option("--profiles", help="sqlite (default), sqlite:///PATH or postgresql://…")
+@option("--config", type=click.Path(exists=True, dir_okay=False), help="TOML file with settings.")
+@option("--new-token", metavar="NAME:ROLE", help="Create a token, print it, store its hash; then exit.")
 @SEED
 @with_output
 def command(

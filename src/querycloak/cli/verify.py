@@ -6,39 +6,38 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import option
 
-from querycloak.cli.options import FILE, Output, alone, pairs, with_output
+from querycloak.cli.options import FILE, Output, alone, pairs, repeated, with_output
 from querycloak.errors import UsageError
 
 
 @click.command("verify")
 @click.argument("release", type=click.Path(path_type=Path), required=False)
-@click.option(
+@option(
     "--diff",
     type=FILE,
     nargs=2,
     metavar="A B",
     help="Compare two certificates, or those of two releases, instead: 4 if B is weaker anywhere.",
 )
-@click.option(
+@option(
     "--findings",
     type=FILE,
     nargs=2,
     metavar="A B",
     help="With --diff: what `attack --json` wrote about each.",
 )
-@click.option("--state", type=click.Path(path_type=Path), help="With --diff: the folder of the ledger.")
-@click.option("--certificate", type=FILE, help="The certificate, if it is not beside the release.")
-@click.option("--original", help="The log that was protected; with --truth, everything can be checked.")
-@click.option("--truth", type=FILE, help="What `protect --truth` wrote.")
-@click.option(
+@option("--state", type=click.Path(path_type=Path), help="With --diff: the folder of the ledger.")
+@option("--certificate", type=FILE, help="The certificate, if it is not beside the release.")
+@option("--original", help="The log that was protected; with --truth, everything can be checked.")
+@option("--truth", type=FILE, help="What `protect --truth` wrote.")
+@option(
     "--secret-file", type=FILE, help="The secret of `protect`; with --original, every label is recomputed."
 )
-@click.option("--public-key", type=FILE, help="Check the signature with this Ed25519 key (PEM).")
-@click.option("--format", "format_", metavar="NAME", help="The original's format, if it cannot be guessed.")
-@click.option(
-    "--map", "mapping", multiple=True, metavar="COLUMN=NAME", help="Where a column of the original is."
-)
+@option("--public-key", type=FILE, help="Check the signature with this Ed25519 key (PEM).")
+@option("--format", "format_", metavar="NAME", help="The original's format, if it cannot be guessed.")
+@repeated("--map", "mapping", metavar="COLUMN=NAME", help="Where a column of the original is.")
 @with_output
 def verify(
     release: Path | None,
@@ -99,11 +98,9 @@ def _diff(
 
 @click.command("assess")
 @click.argument("release", type=FILE)
-@click.option(
-    "--findings", multiple=True, type=FILE, help="What `attack --json` wrote; may be given several times."
-)
-@click.option("--measures", type=FILE, help="What `measure --json` wrote.")
-@click.option("-o", "--output", type=FILE, required=True, help="The page to write: .html or .md.")
+@repeated("--findings", type=FILE, help="What `attack --json` wrote; may be given several times.")
+@option("--measures", type=FILE, help="What `measure --json` wrote.")
+@option("-o", "--output", type=FILE, required=True, help="The page to write: .html or .md.")
 @with_output
 def assess(release: Path, output: Path, out: Output, **evidence: Any) -> None:
     """Write a page in the style of an impact assessment, from certificate and findings.
