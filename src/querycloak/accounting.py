@@ -57,23 +57,19 @@ def rounded_down(value: Fraction) -> float:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Return the ε that ρ-zCDP means at δ, by OpenDP's own conversion."""
-    _check(rho, 1, delta)
-    return float(_gaussian(rho)[1].epsilon(delta))
+    """Return the ε that ρ-zCDP means at δ, by OpenDP's own conversion.
 
-
-def _gaussian(rho: float) -> tuple[float, Any]:
-    """Return a ρ that is not below the asked one, and its profile of (ε, δ).
-
-    OpenDP converts mechanisms, not numbers: a Gaussian of variance 1/(2ρ) on whole numbers has exactly ρ.
+    OpenDP converts mechanisms, not numbers: a Gaussian of variance 1/(2ρ) on whole numbers has exactly ρ. The
+    one that is converted has no smaller ρ than the given one.
     """
+    _check(rho, 1, delta)
     opendp = library()
     space = opendp.domains.atom_domain(T="i64"), opendp.metrics.absolute_distance(T="i64")
     scale = math.sqrt(1 / (2 * rho))
     for _ in range(_STEPS):
         noise = opendp.measurements.make_gaussian(*space, scale=scale)
         if noise.map(1) >= rho:
-            return float(noise.map(1)), opendp.combinators.make_zCDP_to_approxDP(noise).map(1)
+            return float(opendp.combinators.make_zCDP_to_approxDP(noise).map(1).epsilon(delta))
         scale = math.nextafter(scale, 0.0)
     raise ParameterError(f"ρ must be a number that noise can have; got {rho!r}")
 

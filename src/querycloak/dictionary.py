@@ -58,11 +58,15 @@ class Dictionary:
     def fingerprints(self, codes: IntArray, key: bytes) -> npt.NDArray[np.uint64]:
         """Return a keyed 64-bit hash of each code's text: the same in every process and order."""
         known = self._fingerprints.get(key, np.empty(0, np.uint64))
-        if codes.size and int(codes.max()) >= known.size:
-            fresh = self.decode(np.arange(known.size, int(codes.max()) + 1)).to_list()
-            known = np.concatenate([known, fingerprint(fresh, key)])
-            self._fingerprints[key] = known
+        fresh = self._beyond(known.size, codes)
+        if fresh is not None:
+            known = self._fingerprints[key] = np.concatenate([known, fingerprint(fresh.to_list(), key)])
         return known[codes]
+
+    def _beyond(self, known: int, codes: IntArray) -> pl.Series | None:
+        """Return the texts that a cache of the first `known` lacks, if these codes need any of them."""
+        last = int(codes.max(initial=MISSING))
+        return self.decode(np.arange(known, last + 1)) if last >= known else None
 
 
 def fingerprint(texts: Sequence[str], key: bytes) -> npt.NDArray[np.uint64]:
@@ -106,23 +110,19 @@ class CategoryDictionary(Dictionary):
     def at_level(self, codes: IntArray, level: int) -> IntArray:
         """Cut `Sports/Soccer/UEFA` to its first `level` names; shorter paths stay as they are."""
         known = self._cut.get(level, np.empty(0, np.int64))
-        if fresh := self._beyond(known, codes):
-            cut = self.encode(fresh[0].str.split("/").list.head(level).list.join("/"))
+        fresh = self._beyond(known.size, codes)
+        if fresh is not None:
+            cut = self.encode(fresh.str.split("/").list.head(level).list.join("/"))
             known = self._cut[level] = np.concatenate([known, cut])
         return np.where(codes >= 0, known[codes], MISSING) if known.size else codes.copy()
 
     def depths(self, codes: IntArray) -> IntArray:
         """Count the names in each path; `MISSING` has none."""
-        if fresh := self._beyond(self._depth, codes):
-            deep = fresh[0].str.count_matches("/", literal=True).cast(pl.Int64).to_numpy() + 1
+        fresh = self._beyond(self._depth.size, codes)
+        if fresh is not None:
+            deep = fresh.str.count_matches("/", literal=True).cast(pl.Int64).to_numpy() + 1
             self._depth = np.concatenate([self._depth, deep])
         return np.where(codes >= 0, self._depth[codes], 0) if self._depth.size else np.zeros_like(codes)
-
-    def _beyond(self, known: IntArray, codes: IntArray) -> tuple[pl.Series] | None:
-        """Return the texts that a cache does not cover yet, if these codes need any of them."""
-        if codes.size and int(codes.max()) >= known.size:
-            return (self.decode(np.arange(known.size, int(codes.max()) + 1)),)
-        return None
 
 
 class Dictionaries:

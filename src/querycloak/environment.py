@@ -80,28 +80,17 @@ def spark_jars() -> list[Path]:
 
 def all_programs() -> list[Program]:
     """Return every program, found or not."""
-    return [
-        Program("Java", "Spark", _java_hint(), java()),
-        Program(
-            "Spark's Kafka connector",
-            "Kafka in and out of Spark's streaming",
-            f"{HINT}name a folder of jars in QUERYCLOAK_SPARK_JARS",
-            spark_kafka(),
-        ),
-    ]
+    jars = f"{HINT}name a folder of jars in QUERYCLOAK_SPARK_JARS"
+    connector = "Spark's Kafka connector", "Kafka in and out of Spark's streaming", jars, spark_kafka()
+    return [Program("Java", "Spark", java_hint(), java()), Program(*connector)]
 
 
-def _java_hint() -> str:
+def java_hint() -> str:
     """Return how to install Java, and which version was found if it is too old."""
     found = _any_java()
     version = java_version(found) if found else None
     old = f"Java {version} is too old, {JAVA_NEEDED} is needed: " if version and version < JAVA_NEEDED else ""
     return f"{old}{HINT}`apt install default-jre-headless` (Java {JAVA_NEEDED} or newer)"
-
-
-def how_to_install(name: str) -> str:
-    """Return how to install a program."""
-    return next(program.install for program in all_programs() if program.name == name)
 
 
 def on_path(name: str, path: str | None = None) -> Path | None:

@@ -13,11 +13,8 @@ if TYPE_CHECKING:
 
 Verdict = Literal["kept", "broken", "not checkable", "not applicable"]
 
-
 #: Why what is about records says nothing about a table.
 COUNTS_ONLY: Final = "the release is a table of counts"
-
-
 #: Why a promise about a whole log cannot be tested on some of it.
 ONLY_A_PART: Final = "this is a part of a stream, and all that came before it would be needed"
 

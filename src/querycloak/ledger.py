@@ -58,7 +58,7 @@ class Ledger:
 
     def append(self, entry: Entry) -> Entry:
         """Add an entry to the chain and force it to disk."""
-        with self._locked():
+        with FolderLock(self.path.with_suffix(".lock"), wait=True):  # two releases need different places
             known = self.entries()
             previous = known[-1]["hash"] if known else _GENESIS
             at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -73,10 +73,6 @@ class Ledger:
             file.write(line + "\n")
             file.flush()
             os.fsync(file.fileno())
-
-    def _locked(self) -> FolderLock:
-        """Return a lock that keeps two releases from taking the same place in the chain."""
-        return FolderLock(self.path.with_suffix(".lock"), wait=True)
 
 
 def _parse(line: str, number: int) -> Entry:

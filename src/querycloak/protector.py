@@ -73,7 +73,7 @@ class AttackBound:
         return self.game == game and knowledge in self.knowledge and few_enough
 
 
-class Channel(ABC):
+class Channel(Protocol):
     """Published randomisation of concepts: what an attacker knows of the way from original to release.
 
     A concept is a number. A concept is drawn in place of another of its domain with a probability that is
@@ -85,32 +85,25 @@ class Channel(ABC):
         """Whether the guarantee limits how often the original of a released concept is guessed."""
         return True
 
-    @abstractmethod
     def read(self, texts: pl.Series) -> tuple[IntArray, IntArray]:
         """Return the concepts of original texts in sequence, and where those of each text begin."""
 
-    @abstractmethod
     def read_released(self, texts: pl.Series) -> tuple[IntArray, IntArray]:
         """Return the same for released texts."""
 
-    @abstractmethod
     def domain_of(self, concepts: IntArray) -> IntArray:
         """Return the domain of each concept."""
 
     @property
-    @abstractmethod
     def concepts(self) -> int:
         """The number of concepts that can be drawn."""
 
-    @abstractmethod
     def draws(self, phrases: IntArray) -> IntArray:
         """Return the number of draws for so many phrases of a user in one domain."""
 
-    @abstractmethod
     def epsilon_per_draw(self, draws: int) -> float:
         """Return the ε of one draw in a history of so many draws."""
 
-    @abstractmethod
     def likeliest(
         self, released: IntArray, epsilon: npt.NDArray[np.float64], concepts: IntArray, log_prior: Any
     ) -> IntArray:
@@ -163,11 +156,7 @@ class Budget:
 Columns = frozenset[str]
 USER_AND_QUERY: Final[Columns] = frozenset({"user", "query"})
 #: Arrays of a snapshot that hold the codes of held records.
-HELD_CODES: Final[Mapping[str, str]] = {
-    "held_query": "query",
-    "held_url": "url",
-    "held_category": "category",
-}
+HELD_CODES: Final[Mapping[str, str]] = {f"held_{name}": name for name in ("query", "url", "category")}
 
 
 @dataclass(frozen=True, kw_only=True)

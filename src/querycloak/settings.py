@@ -137,19 +137,14 @@ class Settings:
 
 
 def assign(
-    chosen: Mapping[str, str], kinds: Mapping[str, type[Settings]], what: str = "stage"
+    chosen: Mapping[str, Any], kinds: Mapping[str, type[Settings]], what: str = "stage"
 ) -> dict[str, Settings]:
-    """Return the settings of each part; a name without prefix must be unique."""
+    """Return the settings of each part, from values or texts; a name without prefix must be unique."""
     given: dict[str, dict[str, str]] = {part: {} for part in kinds}
     for name, value in chosen.items():
         part, short = _owner(name, kinds, what)
-        given[part][short] = value
+        given[part][short] = ("yes" if value else "no") if isinstance(value, bool) else str(value)
     return {part: kind.parse(given[part]) for part, kind in kinds.items()}
-
-
-def as_text(value: Any) -> str:
-    """Return a setting's value as a command line gives it."""
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def _owner(name: str, kinds: Mapping[str, type[Settings]], what: str) -> tuple[str, str]:

@@ -19,8 +19,7 @@ from querycloak.compare.result import Comparison
 from querycloak.engines.pipeline import parse_stages
 from querycloak.engines.release import Release, ReleaseJob, Report, make_release, protect_like
 from querycloak.engines.source import LogInput, Progress, read_log, silent
-from querycloak.engines.verify import Verification, VerifyJob
-from querycloak.engines.verify import verify as verify_release
+from querycloak.engines.verify import verify
 from querycloak.errors import DataError, UsageError
 from querycloak.formats import ReadOptions, read, write
 from querycloak.keys import write_private
@@ -28,7 +27,6 @@ from querycloak.log import COUNTS, Log
 from querycloak.measures.base import LogPair
 from querycloak.measures.base import run as run_measures
 from querycloak.registry import ATTACKS, MEASURES, METHODS
-from querycloak.settings import as_text
 from querycloak.truth import read_truth
 
 if TYPE_CHECKING:
@@ -101,9 +99,9 @@ def protect(
     one. Without `output` the release stays in memory. `truth` is a file for the ground truth; without one it
     stays in memory, and `False` does not keep it.
     """
-    chosen = {name: as_text(value) for name, value in ({**(settings or {}), **more}).items()}
+    chosen = {**(settings or {}), **more}
     if marketing is not None:
-        chosen["marketing"] = str(marketing)
+        chosen["marketing"] = marketing
     job = ReleaseJob(
         log=log,
         output=None if output is None else str(output),
@@ -152,13 +150,14 @@ def attack(
     """
     from querycloak.attacks import run
 
-    chosen = {name: as_text(value) for name, value in {**(settings or {}), **more}.items()}
     wanted = write_log is not None or write_profiles is not None
     if wanted and (len(attacks) != 1 or ATTACKS.get(attacks[0]).game not in ("attribution", "control")):
         raise UsageError(  # linkage and identification rebuild none
             "what an attack rebuilt is written for exactly one attribution attack", hint="name one with `-a`"
         )
-    prepared = run.prepare(attacks, chosen, seed)  # before long reading, in case a name is wrong
+    prepared = run.prepare(
+        attacks, {**(settings or {}), **more}, seed
+    )  # before long reading, in case a name is wrong
     requests = run.all_requests(prepared)
     if isinstance(release, Release):
         released, document, known = release.log, release.certificate, release.truth
@@ -350,31 +349,6 @@ def read_marketing(path: str | Path) -> dict[str, dict[str, float]]:
             "the marketing file cannot be read",
             hint="it is a CSV with the columns term, bid, impressions, clicks",
         ) from None
-
-
-def verify(
-    release: str | Path,
-    *,
-    certificate: str | Path | None = None,
-    original: str | Path | None = None,
-    truth: str | Path | None = None,
-    secret_file: str | Path | None = None,
-    public_key: str | Path | None = None,
-    format: str | None = None,  # noqa: A002 - the word of the command line
-    mapping: Mapping[str, str] | None = None,
-) -> Verification:
-    """Check a release against its certificate, with the evidence that is given."""
-    job = VerifyJob(
-        release=Path(release),
-        certificate=Path(certificate) if certificate else certificates.path_of(Path(release)),
-        original=str(original) if original else None,
-        truth=Path(truth) if truth else None,
-        secret_file=Path(secret_file) if secret_file else None,
-        public_key=Path(public_key) if public_key else None,
-        format=format,
-        mapping=dict(mapping or {}),
-    )
-    return verify_release(job)
 
 
 def own_history(

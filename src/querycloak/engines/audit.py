@@ -49,28 +49,18 @@ def audit(
 ) -> AuditResult:
     """Test the promise of each stage on the final release, with whatever evidence there is."""
     parts, waiting = [], None
+    given = Evidence(release, original, truth, erased=erased, part=part, spell=spell)
     made = any(stage.traits.creates_rows for stage in stages)
-    whole = Evidence(
-        release,
-        original,
-        truth,
-        rewritten=_rewrite(stages),
-        makes_rows=made,
-        table=is_table(stages),
-        erased=erased,
-        part=part,
-        spell=spell,
-    )
+    whole = replace(given, rewritten=_rewrite(stages), makes_rows=made, table=is_table(stages))
     for place, stage in enumerate(stages):
         promise = stage.promise()
-        spoilt = _rewrite(stages[place + 1 :])
         later, earlier = stages[place + 1 :], stages[:place]
         seen = replace(
             whole,
             later=tuple(after.method for after in later),
             earlier=tuple(before.method for before in earlier),
             rewritten_earlier=_rewrite(earlier),
-            rewritten_later=spoilt,
+            rewritten_later=_rewrite(later),
             reworded_later=any(after.traits.replaces_words for after in later),
         )
         findings = promise.audit(seen)

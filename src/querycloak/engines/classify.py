@@ -49,10 +49,5 @@ def classify_file(
             progress("classify", records, None)
         if writer is not None:
             writer.commit()
-    share = max(records, 1)
-    return {
-        "records": records,
-        "answered": answered / share,
-        "confident": confident / share,
-        "skipped": dict(skipped.counts),
-    }
+    shares = {"answered": answered / max(records, 1), "confident": confident / max(records, 1)}
+    return {"records": records, **shares, "skipped": dict(skipped.counts)}

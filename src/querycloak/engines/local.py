@@ -76,9 +76,6 @@ class Engine(Protocol):
 class LocalEngine:
     """Protects a log in this process."""
 
-    def __init__(self) -> None:
-        self._pipeline: Pipeline | None = None
-
     def run(self, source: LogSource, task: Task) -> Iterator[Released]:
         """Yield released records in release order."""
         self._pipeline = task.pipeline
@@ -89,7 +86,6 @@ class LocalEngine:
     def outcome(self) -> Outcome:
         """Return what is known once `run` is exhausted."""
         pipeline = self._pipeline
-        assert pipeline is not None
         return Outcome(
             pipeline.counts() if pipeline.table else None,
             pipeline.dropped(),

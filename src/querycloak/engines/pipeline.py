@@ -51,7 +51,7 @@ class Stage:
         return protector
 
 
-def parse_stages(methods: list[str], chosen: Mapping[str, str]) -> list[Stage]:
+def parse_stages(methods: list[str], chosen: Mapping[str, Any]) -> list[Stage]:
     """Return the stages with their `[METHOD.]NAME=VALUE` settings; a name without prefix must be unique."""
     if not methods:
         raise UsageError("no method was named", hint="`querycloak methods` lists them")

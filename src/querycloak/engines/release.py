@@ -372,14 +372,10 @@ def _publish(
 
 
 def _private_part(report: Report, source: LogSource) -> bytes:
+    names = ("rows_read", "skipped", "released", "withheld", "reasons")
     exact = {
         "schema": "querycloak/certificate-private/1",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "input_sha256": source.sha256(),
-        "rows_read": report.rows_read,
-        "skipped": report.skipped,
-        "released": report.released,
-        "withheld": report.withheld,
-        "reasons": report.reasons,
-    }
+    } | {name: getattr(report, name) for name in names}
     return certificate.to_bytes(exact)

@@ -76,9 +76,7 @@ class LogSource:
         yield from self._spool.pieces(rows)
 
     def _in_memory(self) -> bool:
-        if isinstance(self._given, Log):
-            return True
-        return self._piece_rows is None and not _too_large(self._given)
+        return isinstance(self._given, Log) or (self._piece_rows is None and not _too_large(self._given))
 
     def _read_pieces(self, rows: int, stages: Sequence[Stage]) -> Iterator[Log]:
         assert not isinstance(self._given, Log)

@@ -41,6 +41,7 @@ class SourceFiles:
 
     def __init__(self, source: str, folder: Path | None) -> None:
         self.source = source
+        self._prefix = hashlib.sha256(source.encode()).hexdigest()[:16]
         self._folder = folder or default_state()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         # Before the ledger is read: another release would change what was released before.
@@ -60,8 +61,7 @@ class SourceFiles:
         return None
 
     def _path(self, kept: StoredState) -> Path:
-        name = hashlib.sha256(self.source.encode()).hexdigest()[:16]
-        return self._folder / f"{name}.{kept.name}.parquet"
+        return self._folder / f"{self._prefix}.{kept.name}.parquet"
 
     def load(self, stages: list[Stage], pipeline: Pipeline) -> list[Stored]:
         """Load the stored state of every method. Raise Refused if state of an earlier release is missing."""
@@ -96,9 +96,8 @@ class SourceFiles:
 
     def _take_lock(self) -> FolderLock:
         """Raise Refused if another release of this source is being made: both would read the same state."""
-        name = hashlib.sha256(self.source.encode()).hexdigest()[:16]
         try:
-            return FolderLock(self._folder / f"{name}.lock")
+            return FolderLock(self._folder / f"{self._prefix}.lock")
         except BlockingIOError:
             raise Refused(
                 "another release of this source is being made", hint="try again when it is done"

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
-from querycloak import certificate, formats, keys
+from querycloak import certificate as certificates
+from querycloak import formats, keys
 from querycloak.audits.evidence import Part
 from querycloak.dictionary import Dictionaries
 from querycloak.engines import audit as auditing
 from querycloak.engines import local
 from querycloak.engines.pipeline import Pipeline, Stage, certified_stages
-from querycloak.engines.source import LogSource
+from querycloak.engines.source import LogSource, read_log
 from querycloak.errors import DataError, QueryCloakError, UsageError
 from querycloak.formats import ReadOptions
 from querycloak.guarantee import rows_text
@@ -58,45 +59,58 @@ class Verification:
         return {"checked": self.checked, "not_checkable": self.not_checkable, "broken": self.broken}
 
 
-@dataclass(frozen=True)
-class VerifyJob:
-    """One call of `verify`: the release and whatever evidence the caller has."""
+def verify(
+    release: str | Path,
+    *,
+    certificate: str | Path | None = None,
+    original: str | Path | None = None,
+    truth: str | Path | None = None,
+    secret_file: str | Path | None = None,
+    public_key: str | Path | None = None,
+    format: str | None = None,  # noqa: A002 - the word of the command line
+    mapping: Mapping[str, str] | None = None,
+) -> Verification:
+    """Check a release against its certificate, with the evidence that is given.
 
-    release: Path
-    certificate: Path | None = None
-    original: str | None = None
-    truth: Path | None = None
-    secret_file: Path | None = None
-    public_key: Path | None = None
-    format: str | None = None
-    mapping: dict[str, str] = field(default_factory=dict)
-
-
-def verify(job: VerifyJob) -> Verification:
-    """Check schema, hash and signature, then every promise, even when someone fixed up the hash."""
-    if job.original is None and (job.truth is not None or job.secret_file is not None):
-        raise UsageError("`--truth` and `--secret-file` need `--original`", hint="name the log with it")
-    if job.original is not None and job.truth is None and job.secret_file is None:
-        raise UsageError(
-            "`--original` alone shows nothing", hint="give `--truth` or `--secret-file` with it, or neither"
-        )
-    document = certificate.read(job.certificate or certificate.path_of(job.release))
-    if "stream" in document["release"] and job.original is not None:
+    Every promise is tested even if the hash is right: somebody may have changed both.
+    """
+    _check_evidence(original, truth or secret_file)
+    path = Path(release)
+    document = certificates.read(Path(certificate) if certificate else certificates.path_of(path))
+    if "stream" in document["release"] and original:
         raise UsageError(
             "lines of a live stream are checked without the original",
             hint="leave out `--original`: who waited when these lines left is in no log",
         )
     result = Verification()
     result.add("certificate", "the certificate fits its schema", "kept")
-    _check_hash(job.release, document, result)
-    _check_signature(job, document, result)
-    _check_promises(job, document, result)
-    if job.secret_file is not None:
-        _recompute(job, certified_stages(document), document, result)
+    _check_hash(path, document, result)
+    _check_signature(public_key, document, result)
+    options = ReadOptions(format, mapping or {})
+    if (shown := _read_release(path, document, result)) is not None:
+        before = read_log(str(original), options).frame.lazy() if original and truth else None
+        known = read_truth(Path(truth)).lazy() if truth else None
+        part = Part() if "stream" in document["release"] else None
+        found = auditing.audit(certified_stages(document), shown, before, known, part=part)
+        for about, finding in found.findings():
+            result.add(about, finding.check, finding.verdict, finding.detail)
+    if original and secret_file:
+        source = LogSource(str(original), options, spool_folder=path.parent)
+        _recompute(path, source, keys.Secret.from_file(Path(secret_file)), document, result)
     return result
 
 
-def _check_hash(release: Path, document: certificate.Certificate, result: Verification) -> None:
+def _check_evidence(original: str | Path | None, origin: str | Path | None) -> None:
+    """Raise UsageError if only one is given of the original log and a file about the origin of rows."""
+    if origin and not original:
+        raise UsageError("`--truth` and `--secret-file` need `--original`", hint="name the log with it")
+    if original and not origin:
+        raise UsageError(
+            "`--original` alone shows nothing", hint="give `--truth` or `--secret-file` with it, or neither"
+        )
+
+
+def _check_hash(release: Path, document: certificates.Certificate, result: Verification) -> None:
     try:
         with release.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -107,32 +121,23 @@ def _check_hash(release: Path, document: certificate.Certificate, result: Verifi
     result.add_fault("integrity", "the release has the SHA-256 of its certificate", fault)
 
 
-def _check_signature(job: VerifyJob, document: certificate.Certificate, result: Verification) -> None:
+def _check_signature(
+    public_key: str | Path | None, document: certificates.Certificate, result: Verification
+) -> None:
     what = "the certificate is signed by the given key"
-    if job.public_key is not None:
-        result.add_fault("signature", what, certificate.signature_fault(document, job.public_key))
+    if public_key:
+        result.add_fault("signature", what, certificates.signature_fault(document, Path(public_key)))
     elif "signature" in document:
         result.add("signature", what, "not checkable", "no --public-key was given")
 
 
-def _check_promises(job: VerifyJob, document: certificate.Certificate, result: Verification) -> None:
-    release = _read_release(job, document, result)
-    if release is None:
-        return
-    original, truth = _evidence(job)
-    part = Part() if "stream" in document["release"] else None
-    found = auditing.audit(certified_stages(document), release, original, truth, part=part)
-    for about, finding in found.findings():
-        result.add(about, finding.check, finding.verdict, finding.detail)
-
-
 def _read_release(
-    job: VerifyJob, document: certificate.Certificate, result: Verification
+    release: Path, document: certificates.Certificate, result: Verification
 ) -> pl.LazyFrame | None:
     try:
         live = "stream" in document["release"]
         layout = formats.Layout.from_dict(document["release"]["layout"])
-        log = formats.read(str(job.release), layout=layout, required=(), keep=_NUMBERS if live else ())
+        log = formats.read(str(release), layout=layout, required=(), keep=_NUMBERS if live else ())
     except QueryCloakError as error:
         result.add_fault("integrity", "the release can be read", error.message)
         return None
@@ -146,7 +151,7 @@ def _read_release(
     return log.frame.with_row_index("released_row").cast({"released_row": pl.Int64}).drop("row").lazy()
 
 
-def _check_stream(log: Log, document: certificate.Certificate, result: Verification) -> None:
+def _check_stream(log: Log, document: certificates.Certificate, result: Verification) -> None:
     """See that lines of a live stream are those that the certificate names, and that it found no fault.
 
     Files with a fault are never published, but a live stream is certified after the fact.
@@ -163,17 +168,11 @@ def _check_stream(log: Log, document: certificate.Certificate, result: Verificat
     result.add_fault("integrity", check, "" if same else "they are others")
 
 
-def _evidence(job: VerifyJob) -> tuple[pl.LazyFrame | None, pl.LazyFrame | None]:
-    if job.original is None or job.truth is None:
-        return None, None
-    original = formats.read(job.original, format=job.format, mapping=job.mapping)
-    return original.frame.lazy(), read_truth(job.truth).lazy()
-
-
-def _recompute(job: VerifyJob, stages: list[Stage], document: dict[str, Any], result: Verification) -> None:
+def _recompute(
+    release: Path, log: LogSource, secret: keys.Secret, document: dict[str, Any], result: Verification
+) -> None:
     """Recompute every label; say which rows differ, or why it cannot be done."""
-    secret = keys.Secret.from_file(job.secret_file)  # type: ignore[arg-type]
-    source = document["release"]["source"] or ""
+    stages, source = certified_stages(document), document["release"]["source"] or ""
     earlier = int((document.get("ledger") or {}).get("earlier_releases_of_source", 0))
     if not keys.matches_release_id(secret, source, earlier, document["release"]["id"]):
         raise UsageError("this is not the secret that the release was made with", hint="look for its file")
@@ -185,7 +184,7 @@ def _recompute(job: VerifyJob, stages: list[Stage], document: dict[str, Any], re
     else:
         key = keys.release_key(secret, source, document["release"]["id"])
         try:
-            result.add_fault("release", CHECK, _difference(_made_again(job, stages, key), job, document))
+            result.add_fault("release", CHECK, _difference(_made_again(log, stages, key), release, document))
         except (UsageError, DataError) as error:
             reason = error.message  # a file of the method is elsewhere: a certificate has no folders
     if reason:
@@ -200,27 +199,25 @@ def _began_earlier(stage: Stage) -> bool:
     return kept is not None
 
 
-def _made_again(job: VerifyJob, stages: list[Stage], key: bytes) -> Iterator[pl.DataFrame]:
-    assert job.original is not None
-    source = LogSource(job.original, ReadOptions(job.format, job.mapping), spool_folder=job.release.parent)
+def _made_again(log: LogSource, stages: list[Stage], key: bytes) -> Iterator[pl.DataFrame]:
     try:
-        for part in local.run(Pipeline(stages, key, Dictionaries()), source.pieces(key, stages)):
+        for part in local.run(Pipeline(stages, key, Dictionaries()), log.pieces(key, stages)):
             yield part.frame
     finally:
-        source.close()
+        log.close()
 
 
-def _difference(made: Iterator[pl.DataFrame], job: VerifyJob, document: dict[str, Any]) -> str:
+def _difference(made: Iterator[pl.DataFrame], release: Path, document: certificates.Certificate) -> str:
     """Write what was made again as the release was written, read both, and compare every column."""
     layout = formats.Layout.from_dict(document["release"]["layout"])
     with tempfile.TemporaryDirectory() as folder:  # mode 0700
-        path = Path(folder, job.release.name)
+        path = Path(folder, release.name)
         with formats.Writer(path, layout, private=True) as writer:
             for frame in made:
                 writer.write(frame)
             writer.commit()
         again = formats.read(str(path), layout=layout, required=()).frame
-    shown = formats.read(str(job.release), layout=layout, required=()).frame
+    shown = formats.read(str(release), layout=layout, required=()).frame
     if again.height != shown.height or again.columns != shown.columns:
         return f"the release has {shown.height:,} rows, and the secret makes {again.height:,}"
     other = pl.Series([False]).new_from_index(0, shown.height)

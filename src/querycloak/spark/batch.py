@@ -23,7 +23,6 @@ from querycloak.errors import DataError, Refused
 from querycloak.keys import Secret
 from querycloak.log import Batch
 from querycloak.protector import Labels, Protector
-from querycloak.settings import as_text
 from querycloak.spark import dataframe, stage_worker, time_slices, windows
 from querycloak.spark.stage_worker import NOW, ORDER, TRUTH, TableWorker
 from querycloak.spark.transfer import Plan
@@ -63,8 +62,7 @@ def protect(
     """
     secret = Secret.choose(seed, Path(secret_file) if secret_file else None)
     key = keys.release_key(secret, "", keys.release_id(secret, "", 0))
-    chosen = {name: as_text(value) for name, value in settings.items()}
-    stages = parse_stages(list(methods), chosen)
+    stages = parse_stages(list(methods), settings)
     if noisy := [s.method for s in stages if s.traits.system_noise]:
         raise Refused(
             f"`{noisy[0]}` draws new noise whenever Spark computes a part again, and two draws reveal more",
@@ -190,16 +188,8 @@ def _check_user_count(plan: Plan, log: DataFrame) -> None:
 
 
 _PLACED: Final = {"_head": "long", "_seq": "long", "_lane": "integer"}
-_LEFT: Final = {
-    "_closing": "boolean",
-    "_seq": "long",
-    "_time": "long",
-    "_tie": "long",
-    "_head": "long",
-    "_lane": "integer",
-    "_blank": "long",
-    "_report": "binary",
-}
+_LONG: Final = dict.fromkeys(("_seq", "_time", "_tie", "_head", "_blank"), "long")
+_LEFT: Final = {"_closing": "boolean", **_LONG, "_lane": "integer", "_report": "binary"}
 _TRUTH_TYPES: Final = {"original_user": "string", "original_label": "string", "label_user": "string"}
 
 

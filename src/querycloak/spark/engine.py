@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +12,13 @@ import numpy as np
 import polars as pl
 from pyspark.sql import DataFrame, SparkSession
 
+from querycloak.engines import state_codec
 from querycloak.engines.codec import Released
 from querycloak.engines.local import Outcome, Task
 from querycloak.engines.pipeline import ordered_counts
 from querycloak.engines.source import LogSource
 from querycloak.engines.source_state import Stored
+from querycloak.engines.state_codec import with_prefix
 from querycloak.protector import Protector, State
 from querycloak.spark import batch, dataframe, session
 from querycloak.spark.session import translate_errors
@@ -75,18 +74,15 @@ class SparkEngine:
     def outcome(self) -> Outcome:
         """Return what is known once `run` is exhausted, over all workers."""
         methods, reports = self._run.plan.opened().stages, self._reports
+        done = pl.scan_parquet(self._folder / "protected" / "*.parquet").filter(pl.col("_report").is_null())
         names = [stage.method for stage in self._task.stages]
         return Outcome(
-            self._counts() if self._task.pipeline.table else None,
+            ordered_counts(done.collect()) if self._task.pipeline.table else None,
             {name: dict(found) for name, found in zip(names, reports.dropped, strict=True)},
             {name: found for name, found in zip(names, reports.explanation, strict=True) if found},
             [m.facts(tally) for m, tally in zip(methods, reports.tally, strict=True)],
             reports.stored,
         )
-
-    def _counts(self) -> pl.DataFrame:
-        found = pl.scan_parquet(self._folder / "protected" / "*.parquet").filter(pl.col("_report").is_null())
-        return ordered_counts(found.collect())
 
 
 def _released(found: pl.DataFrame, run: batch.Run) -> Released:
@@ -109,14 +105,14 @@ def combine(
     methods: Sequence[Protector], stored: Sequence[Stored], reports: Iterable[bytes]
 ) -> WorkerReports:
     """Combine the reports of all workers."""
-    every = [json.loads(one) for one in reports]
+    every = [state_codec.load(one) for one in reports]
     by_place = [[one for one in every if one["place"] == place] for place in range(len(methods))]
     return WorkerReports(
         [sum((Counter(one["dropped"]) for one in some), Counter()) for some in by_place],
         [_added([one["explanation"] for one in some]) for some in by_place],
-        [_joined([one["tally"] for one in some]) for some in by_place],
+        [_joined([with_prefix("tally/", one) for one in some]) for some in by_place],
         [
-            _merged(method, [one["state"] for one in some], loaded)
+            _merged(method, [one["stored"] for one in some], loaded)
             for method, some, loaded in zip(methods, by_place, stored, strict=True)
         ],
     )
@@ -133,14 +129,14 @@ def _added(parts: list[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _joined(parts: list[dict[str, list[Any]]]) -> State:
+def _joined(parts: list[State]) -> State:
     names = dict.fromkeys(name for part in parts for name in part)
-    return {name: np.array([value for part in parts for value in part[name]]) for name in names}
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
-def _merged(method: Protector, tables: list[str], loaded: Stored) -> pl.DataFrame | None:
+def _merged(method: Protector, tables: list[pl.DataFrame | None], loaded: Stored) -> pl.DataFrame | None:
     """Combine the state that workers of a method store for the next release."""
-    found = [pl.read_ipc(io.BytesIO(base64.b64decode(table))) for table in tables if table]
+    found = [table for table in tables if table is not None]
     if not found or method.source_state is None:
         return None
     return method.source_state.merge(found, loaded if isinstance(loaded, pl.DataFrame) else None)

@@ -141,9 +141,7 @@ def check() -> None:
     if any(find_spec(name) is None for name in ("google", "pandas", "pyarrow", "pyspark")):
         raise MissingExtra("spark", "running on Spark")
     if environment.java() is None:
-        raise UsageError(
-            "Spark needs Java 17, which is not on this machine", hint=environment.how_to_install("Java")
-        )
+        raise UsageError("Spark needs Java 17, which is not on this machine", hint=environment.java_hint())
 
 
 def is_local(master: str) -> bool:

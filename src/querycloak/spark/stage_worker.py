@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
@@ -221,13 +218,8 @@ class StreamWorker(StageWorker):
         rows, of = self.live.store.take(batch.row)
         batch = batch[of]
         moment = np.clip(batch.seq - self.moments - 1, 0, when.size - 1)
-        added = {
-            "_head": batch.row,
-            "_blank": batch.blank,
-            "_when": when[moment],
-            "_which": which[moment],
-            "_lane": self.lanes(batch),
-        }
+        added = {"_head": batch.row, "_blank": batch.blank, "_lane": self.lanes(batch)}
+        added |= {"_when": when[moment], "_which": which[moment]}
         changed = [
             codec.decode_column(batch, name) for name in sorted(self.traits.rewrites & set(rows.columns))
         ]
@@ -261,17 +253,9 @@ class StreamWorker(StageWorker):
 
 def report(method: Protector, place: int, table: pl.DataFrame | None = None) -> bytes:
     """Return what rows do not contain: dropped records by reason, facts, and the state to be stored."""
-    buffer = io.BytesIO()
-    if table is not None:
-        table.write_ipc(buffer)
-    facts = {
-        "place": place,
-        "dropped": dict(method.dropped),
-        "explanation": method.explanation,
-        "tally": {name: array.tolist() for name, array in method.tally().items()},
-        "state": base64.b64encode(buffer.getvalue()).decode(),
-    }
-    return json.dumps(facts).encode()
+    tally = {f"tally/{name}": array for name, array in method.tally().items()}
+    own = {"place": place, "dropped": dict(method.dropped), "explanation": method.explanation}
+    return state_codec.dump(own | tally | {"stored": table})
 
 
 def run_partition(plan: Plan, place: int, schema: StructType, rows: Iterable[Any]) -> Iterator[Any]:

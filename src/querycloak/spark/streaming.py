@@ -20,7 +20,6 @@ from querycloak import keys
 from querycloak.engines.pipeline import check_live, parse_stages
 from querycloak.engines.source import check_columns
 from querycloak.errors import DataError, Refused, UsageError
-from querycloak.settings import as_text
 from querycloak.spark import dataframe
 from querycloak.spark.batch import check_distributable
 from querycloak.spark.checkpoint import (
@@ -95,7 +94,7 @@ def plan_of(
     settings: Mapping[str, Any],
 ) -> Plan:
     """Return the plan that all workers need; refuse what a stream cannot do."""
-    stages = parse_stages(list(methods), {name: as_text(value) for name, value in settings.items()})
+    stages = parse_stages(list(methods), settings)
     check_columns(stages, list(columns))
     if lanes < 1:
         raise UsageError(f"`lanes` must be at least 1; got {lanes}")

@@ -91,16 +91,10 @@ def frames(batches: Iterable[Any], rows: int = PIECE) -> Iterator[pl.DataFrame]:
         some.append(batch)
         size += batch.num_rows
         if size >= rows:
-            yield _frame(pa.Table.from_batches(some))
+            yield pl.DataFrame(pa.Table.from_batches(some))
             some, size = [], 0
     if size:
-        yield _frame(pa.Table.from_batches(some))
-
-
-def _frame(table: Any) -> pl.DataFrame:
-    found = pl.from_arrow(table)
-    assert isinstance(found, pl.DataFrame)
-    return found
+        yield pl.DataFrame(pa.Table.from_batches(some))
 
 
 def batches(frame: pl.DataFrame, schema: StructType) -> Iterator[Any]:
