@@ -18,9 +18,9 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from querycloak.errors import MissingExtra, ParameterError
+from querycloak.log import IntArray
 
 Composition = Literal["sequential", "zcdp"]
 
@@ -146,7 +146,7 @@ def group_count(slots: int, size: int) -> int:
     return max(slots // size, 1)
 
 
-def draw_count(slots: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+def draw_count(slots: IntArray, size: int) -> IntArray:
     """Return the number of draws of histories (or of their parts in one domain) with so many slots.
 
     It depends on the number of slots alone, never on their content.

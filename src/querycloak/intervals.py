@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from querycloak.log import FloatArray, IntArray
 
 #: The two-sided 95 % point of the normal distribution.
 _Z = 1.959963984540054

@@ -58,10 +58,6 @@ class Skipped:
         """How many rows were left out in all."""
         return sum(self.counts.values())
 
-    def first(self) -> tuple[int, str]:
-        """Return the number and the reason of the earliest bad row."""
-        return min((rows[0], reason) for reason, rows in self.first_rows.items())
-
 
 @dataclass(frozen=True)
 class Log:

@@ -51,7 +51,9 @@ class Registry:
         if name in self.added:
             return self.added[name]
         if name not in self._table:
-            raise UnknownName(f"no {self.kind} is called `{name}`", hint=self._hint(name))
+            near = get_close_matches(name, self.names(), n=1)
+            hint = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(self.names())}"
+            raise UnknownName(f"no {self.kind} is called `{name}`", hint=hint)
         module, _, attribute = self._table[name].partition(":")
         try:
             return getattr(import_module(module), attribute)
@@ -62,10 +64,6 @@ class Registry:
                 f"the {self.kind} `{name}` is a plug-in that cannot be loaded ({type(error).__name__})",
                 hint=f"repair or uninstall the package of `{module}`",
             ) from error
-
-    def _hint(self, name: str) -> str:
-        near = get_close_matches(name, self.names(), n=1)
-        return f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(self.names())}"
 
 
 METHODS = Registry(

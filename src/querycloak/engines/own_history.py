@@ -147,7 +147,6 @@ def _topics(own: pl.DataFrame, others: pl.DataFrame) -> tuple[dict[str, Any], di
 
 
 def _by_person(classified: pl.DataFrame, level: int) -> list[set[str]]:
-    """Return each synthetic user's topics, cut to a level."""
     rows = _sure(classified).group_by("user", maintain_order=True).agg("category")
     return [{c for path in paths if (c := cut(path, level))} for paths in rows["category"].to_list()]
 
@@ -219,7 +218,6 @@ def _singled_out(own: pl.DataFrame, others: pl.DataFrame) -> dict[str, Any]:
 
 
 def _some(texts: Any) -> list[str]:
-    """Return the first different texts."""
     return list(dict.fromkeys(texts))[:_EXAMPLES]
 
 

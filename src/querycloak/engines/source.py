@@ -64,7 +64,7 @@ class LogSource:
 
     def pieces(self, key: bytes, stages: Sequence[Stage] = ()) -> Iterator[pl.DataFrame]:
         """Yield the log in time order, with the searches found; `key` orders rows without a time."""
-        if self._in_memory():
+        if isinstance(self._given, Log) or (self._piece_rows is None and not _too_large(self._given)):
             self._log = read_log(self._given, self._options)
             self._note(self._log, stages)
             yield from whole(self._log, key, self._piece_rows if isinstance(self._given, Log) else None)
@@ -74,9 +74,6 @@ class LogSource:
         for piece in self._read_pieces(rows, stages):
             self._spool.add(piece.frame)
         yield from self._spool.pieces(rows)
-
-    def _in_memory(self) -> bool:
-        return isinstance(self._given, Log) or (self._piece_rows is None and not _too_large(self._given))
 
     def _read_pieces(self, rows: int, stages: Sequence[Stage]) -> Iterator[Log]:
         assert not isinstance(self._given, Log)

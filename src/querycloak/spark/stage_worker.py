@@ -154,10 +154,6 @@ class TableWorker(StageWorker):
         released, _ = codec.decode_originals(self.pipeline, Batch.empty(self.pipeline.texts), self.live.store)
         return released.truth.columns
 
-    def report(self) -> bytes:
-        """Return what rows do not contain."""
-        return report(self.method, self.place, save_state(self.method) if self.plan.stored else None)
-
 
 class StreamWorker(StageWorker):
     """One method on one lane of an endless log; its whole state can be dumped to bytes.
@@ -265,7 +261,8 @@ def run_partition(plan: Plan, place: int, schema: StructType, rows: Iterable[Any
     for frame, closing in _whole_searches(_without_reports(frames(rows), earlier)):
         yield from batches(work.push(frame, closing), schema)
     yield from batches(work.close(), schema)
-    yield from batches(pl.DataFrame({"_report": [*earlier, work.report()]}), schema)
+    own = report(work.method, place, save_state(work.method) if plan.stored else None)
+    yield from batches(pl.DataFrame({"_report": [*earlier, own]}), schema)
 
 
 def _without_reports(pieces: Iterator[pl.DataFrame], reports: list[bytes]) -> Iterator[pl.DataFrame]:

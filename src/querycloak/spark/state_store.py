@@ -53,14 +53,7 @@ def check_mark(plan: Plan, mark: bytes) -> None:
         raise other_plan()
 
 
-def _keep_alive(name: tuple[bytes, int, int], chain: bytes, run: StreamWorker) -> None:
-    _alive[name] = chain, run
-    while len(_alive) > ALIVE:
-        _alive.popitem(last=False)
-
-
 def _joined(parts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Join the parts of entries, in order."""
     found: dict[int, dict[str, Any]] = {}
     for part in sorted(parts, key=lambda one: (one["number"], one["part"])):
         found.setdefault(part["number"], {**part, "data": []})["data"].append(bytes(part["data"]))
@@ -116,7 +109,9 @@ class Lanes(StatefulProcessor):
         head |= {"accepted": run.accepted, "released": run.released, "held": run.held}
         head |= {"place": self._place, "dropped": json.dumps(run.reasons(), sort_keys=True)}
         self._head.update(tuple(head[name] for name in _NAMES))
-        _keep_alive((mark, self._place, lane), head["chain"], run)
+        _alive[mark, self._place, lane] = head["chain"], run
+        while len(_alive) > ALIVE:
+            _alive.popitem(last=False)
         for number, payload in route(self._plan, self._place, left):
             yield Row(lane=number, payload=payload)
 
@@ -146,7 +141,6 @@ class Lanes(StatefulProcessor):
         return {"number": number, "chain": chain, "kept": kept, "since": since}
 
     def _write(self, number: int, chain: bytes, snapshot: bool, data: bytes) -> None:
-        """Write an entry, part after part."""
         for part, start in enumerate(range(0, len(data), PART)):
             self._journal.updateValue((number, part), (chain, snapshot, data[start : start + PART]))
 

@@ -28,9 +28,6 @@ from querycloak.log import CANONICAL, COLUMN_BIT, Batch, IntArray
 PIECE: Final = 1 << 18
 #: What Spark sees of records between its operators: where they go, and their bytes.
 PACKED: Final = "lane int, payload binary"
-#: What a row carries beside the log's columns: its number, its search, when that came or was let go
-#: (`_when`, then `_which` between those of one time), and which of its cells must leave empty.
-CARRIED: Final = ("_row", "_head", "_when", "_which", "_blank")
 #: Bytes of rows that are packed into one value, at most: Spark's own limit is 2 GB.
 PAYLOAD: Final = 1 << 26
 #: No row has a time so late: those without one come last.
@@ -158,7 +155,7 @@ def put_in_lanes(plan: Plan, source: Iterable[Any]) -> Iterator[Any]:
 
 
 def carried(frame: pl.DataFrame, key: bytes, per_row: bool) -> pl.DataFrame:
-    """Add the columns that rows carry."""
+    """Add what rows carry: number, search, time (`_which` orders those of one time) and cells to empty."""
     placed = in_order(frame, key)
     row, when = placed["row"].to_numpy(), placed["_when"].to_numpy()
     head = row if per_row else _heads(placed, key)

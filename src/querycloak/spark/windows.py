@@ -50,7 +50,6 @@ def start(plan: Plan, log: DataFrame, schema: StructType) -> DataFrame:
 
 
 def _moments(placed: DataFrame, *, per_row: bool) -> dict[int, _Moment]:
-    """Return when each window leaves."""
     counted = placed.groupBy("_window").agg(
         F.count("row").alias("rows"), F.min(F.struct("time", "row")).alias("first")
     )

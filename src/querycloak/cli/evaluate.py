@@ -1,15 +1,17 @@
-"""`querycloak attack`: what an attacker still learns."""
+"""`querycloak attack` and `measure`: what an attacker still learns, and what analysts keep."""
 
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click import option
 
-from querycloak.cli.options import FILE, SEED, Output, pairs, repeated, with_output, with_reading
-from querycloak.formatting import percent, plural
+from querycloak.cli.options import FILE, SEED, Output, alone, pairs, repeated, with_output, with_reading
+from querycloak.errors import UsageError
+from querycloak.formatting import number, percent, plural
 
 if TYPE_CHECKING:
     from querycloak.api import Finding
@@ -39,7 +41,7 @@ _HEAD = ("attack", "game", "success", "95 % interval", "bound", "holds", "n", "s
 @with_reading
 @SEED
 @with_output
-def command(
+def attack(
     release: str,
     original: str,
     attacks: tuple[str, ...],
@@ -101,6 +103,66 @@ def _print_privacy(finding: Finding, out: Output) -> None:
 def _row(finding: Finding) -> tuple[str, ...]:
     holds = {None: "–", True: "yes", False: "NO"}[finding.holds]
     interval = f"{_percent(finding.low)} … {_percent(finding.high)}"
-    number = plural(finding.n, finding.unit)
+    units = plural(finding.n, finding.unit)
     success, bound = _percent(finding.success), _percent(finding.bound)
-    return finding.attack, finding.game, success, interval, bound, holds, number, f"{finding.seconds:.1f}"
+    return finding.attack, finding.game, success, interval, bound, holds, units, f"{finding.seconds:.1f}"
+
+
+@click.command("measure")
+@click.argument("release", type=click.Path(), required=False)
+@option("--original", help="The log that was protected.")
+@option("--truth", type=FILE, help="What `protect --truth` wrote.")
+@option("--marketing", type=FILE, help="A CSV of term, bid, impressions, clicks.")
+@repeated("-u", "--measure", "names", help="A name from `querycloak measures`; all if none is given.")
+@option(
+    "--own",
+    metavar="HISTORY",
+    help="Instead: what this history of one person says about its owner. Also reads Google's MyActivity.json "
+    "(--format takeout) and one query a line (--format list).",
+)
+@option("--show", is_flag=True, help="With --own: show the queries behind the counts.")
+@option("-o", "--output", type=FILE, help="With --own: a page, .html or .md.")
+@with_reading
+@with_output
+def measure(
+    release: str | None,
+    original: str | None,
+    truth: Path | None,
+    marketing: Path | None,
+    names: tuple[str, ...],
+    own: str | None,
+    show: bool,
+    output: Path | None,
+    reading: dict[str, Any],
+    out: Output,
+) -> None:
+    """Measure what a release keeps of the original.
+
+    With --own: say what one person's own searches tell, on this machine only.
+
+    Example: querycloak measure out.tsv --original log.tsv
+    """
+    from querycloak import api
+
+    if own is not None:
+        alone([release, original, truth, marketing, names], "--own", "it takes one history and nothing else")
+        said, words = api.own_history(own, show=show, output=output, **reading)
+        out.emit({"own": said})
+        out.print(words)
+        return
+    alone([show, output], "RELEASE", hint="`--show` and `-o` go with `--own HISTORY`")
+    if release is None or original is None:
+        hint = "name a RELEASE and `--original LOG`, or a history of your own with `--own HISTORY`"
+        raise UsageError("there are no two logs to compare", hint=hint)
+    found = api.measure(original, release, names, truth=truth, marketing=marketing, **reading)
+    out.emit({"measures": found})
+    for name, value in found.items():
+        out.print(f"{name}: {_text(value)}")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, dict):
+        return number(value)
+    if "not_applicable" in value:
+        return f"not applicable ({value['not_applicable']})"
+    return ", ".join(f"{name} {number(part)}" for name, part in value.items())
