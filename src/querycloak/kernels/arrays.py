@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from querycloak.log import Flags, FloatArray, IntArray
 
 
 def distinct(values: IntArray) -> IntArray:
@@ -22,7 +20,7 @@ def distinct(values: IntArray) -> IntArray:
     return found[new]
 
 
-def among(values: IntArray, some: IntArray) -> npt.NDArray[np.bool_]:
+def among(values: IntArray, some: IntArray) -> Flags:
     """Return which values are among others, as `numpy.isin` does."""
     if not some.size:
         return np.zeros(values.size, bool)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from querycloak.log import IntArray
+from querycloak.log import FloatArray, IntArray
 
 #: Words that are compared side by side.
 LANES = 64
@@ -178,7 +178,7 @@ class Fractions:
     """The normalised distances that can occur, in ascending order, and the number of each."""
 
     #: value[code] = edits / length, as exact as a float can be.
-    value: npt.NDArray[np.float64]
+    value: FloatArray
     #: code[number of the length, edits].
     code: npt.NDArray[Any]
     #: The number of each word's length among the lengths that occur.

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from querycloak.log import IntArray
+
 Words = npt.NDArray[np.uint32]
 
 _SIGMA = tuple(np.uint32(word) for word in np.frombuffer(b"expand 32-byte k", "<u4"))
@@ -80,7 +82,6 @@ def key_words(key: bytes) -> Words:
 
 
 Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
 
 _TOP = np.uint64(0xFFFFFFFFFFFFFFFF)
 _W32 = np.uint64(32)
@@ -96,11 +97,11 @@ class Candidates(NamedTuple):
     """
 
     features: Ints
-    features_start: Longs
+    features_start: IntArray
     holders: Ints
-    holders_start: Longs
+    holders_start: IntArray
     members: Ints
-    members_start: Longs
+    members_start: IntArray
     domain: Ints
 
 
@@ -207,14 +208,14 @@ def _draw(concept, table, record, turn, key, candidates, weights, out):  # type:
 
 
 def draw(
-    concept: Longs,
-    table: Longs,
-    record: Longs,
-    turn: Longs,
+    concept: IntArray,
+    table: IntArray,
+    record: IntArray,
+    turn: IntArray,
     key: bytes,
     candidates: Candidates,
     weights: Weights,
-) -> tuple[Longs, int]:
+) -> tuple[IntArray, int]:
     """Draw a replacement for each concept, by the table of weights named for it; count the proposals.
 
     `record` and `turn` name the draw: the same draw comes out the same in every process and order.
@@ -243,7 +244,7 @@ def _pairs(first, second, features, start, size):  # type: ignore[no-untyped-def
     return common, union
 
 
-def shared(first: Longs, second: Longs, candidates: Candidates) -> tuple[Longs, Longs]:
+def shared(first: IntArray, second: IntArray, candidates: Candidates) -> tuple[IntArray, IntArray]:
     """Count the features that each pair of concepts has in common, and in either."""
     size = candidates.holders_start.size - 1
     common, union = _pairs(first, second, candidates.features, candidates.features_start, size)

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from querycloak.log import IntArray
+
 _M1, _M2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _SHIFT = np.uint64(29)
 
@@ -105,7 +107,7 @@ class PairTable:
                 _refill(*old, *self.arrays)
         self._most += more
 
-    def items(self) -> dict[str, npt.NDArray[np.int64]]:
+    def items(self) -> dict[str, IntArray]:
         """Return what the table holds, sorted, so that equal tables give equal arrays."""
         held = self.full.astype(bool)
         first, second, value = self.first[held], self.second[held], self.value[held]
@@ -183,13 +185,13 @@ class CountTable:
                 self.cells = larger
         self._most += more
 
-    def items(self) -> npt.NDArray[np.int64]:
+    def items(self) -> IntArray:
         """Return (key, count) rows in the order of keys."""
-        held: npt.NDArray[np.int64] = self.cells[self.cells[:, 1] != 0]
+        held: IntArray = self.cells[self.cells[:, 1] != 0]
         return held[np.argsort(held[:, 0])]
 
     @classmethod
-    def of(cls, items: npt.NDArray[np.int64]) -> CountTable:
+    def of(cls, items: IntArray) -> CountTable:
         """Build a table that holds these rows."""
         table = cls()
         table.reserve(len(items))

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.kernels.arrays import spans
+from querycloak.log import Flags, IntArray
 
-IntArray = npt.NDArray[np.int64]
 #: Two columns of equal length: each history that is looked for, and a label that it may be.
 Pairs = tuple[IntArray, IntArray]
 
@@ -64,11 +63,11 @@ class _Index:
     def items(self) -> int:
         return self.starts.size - 1
 
-    def having(self, label: IntArray, item: IntArray) -> npt.NDArray[np.bool_]:
+    def having(self, label: IntArray, item: IntArray) -> Flags:
         """Return a mask of the labels that have the things."""
         pair = label * self.items + item
         place = np.minimum(np.searchsorted(self.pairs, pair), self.pairs.size - 1)
-        found: npt.NDArray[np.bool_] = self.pairs[place] == pair
+        found: Flags = self.pairs[place] == pair
         return found
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from querycloak.log import IntArray
+
 Words = npt.NDArray[np.uint64]
 
 _C0, _C1 = np.uint64(0x736F6D6570736575), np.uint64(0x646F72616E646F6D)
@@ -71,7 +73,7 @@ def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
     return np.uint64(first), np.uint64(second)
 
 
-def draw(key: bytes, purpose: int, ids: npt.NDArray[np.int64]) -> Words:
+def draw(key: bytes, purpose: int, ids: IntArray) -> Words:
     """Draw one 64-bit number for each record id, the same one in every process and order."""
     out = np.empty(ids.size, np.uint64)
     _hash_many(*key_words(key), np.uint64(purpose), np.ascontiguousarray(ids).view(np.uint64), out)

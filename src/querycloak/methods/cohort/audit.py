@@ -6,12 +6,12 @@ import math
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.audits.evidence import Evidence
 from querycloak.audits.lineage import one_label, shown_after_erasure
 from querycloak.guarantee import Audit, NotCheckable
+from querycloak.log import FloatArray
 
 #: Chance that any of the three tests of uniformity alarms although all is well.
 FALSE_ALARM: Final = 1e-6
@@ -73,7 +73,7 @@ def _sizes(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.group_by("cohort").agg(members=pl.col("cohort_size").max())
 
 
-def _log_binomial(first: int, last: int, n: int, p: float) -> npt.NDArray[np.float64]:
+def _log_binomial(first: int, last: int, n: int, p: float) -> FloatArray:
     """Return the logarithms of the chances of `first` to `last` hits in n trials."""
     hits = np.arange(first, last + 1)
     ways = [math.lgamma(n + 1) - math.lgamma(h + 1) - math.lgamma(n - h + 1) for h in hits.tolist()]

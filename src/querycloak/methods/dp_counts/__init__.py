@@ -11,14 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.accounting import library
 from querycloak.dictionary import Dictionaries
 from querycloak.kernels.arrays import grown
-from querycloak.log import IntArray
-from querycloak.methods.shared.budget import Floats, PrivacyBudget, take_within_limit
+from querycloak.log import Flags, FloatArray, IntArray
+from querycloak.methods.shared.budget import PrivacyBudget, take_within_limit
 from querycloak.protector import Protector
 
 BEYOND: Final = "beyond the person's share"
@@ -125,7 +124,7 @@ class CountsProtector(Protector):
     def _people(self) -> IntArray:
         """Return the users of the log."""
 
-    def _spent(self) -> tuple[IntArray, Floats]:
+    def _spent(self) -> tuple[IntArray, FloatArray]:
         """Return the users of the log and what each of them spends."""
         people = self._people()
         return people, np.full(people.size, np.inf if self._cost is None else self._cost)
@@ -134,7 +133,7 @@ class CountsProtector(Protector):
         """Raise MissingExtra without OpenDP, before a long log is read."""
         require_opendp()
 
-    def _take_first(self, users: IntArray, need: IntArray) -> npt.NDArray[np.bool_]:
+    def _take_first(self, users: IntArray, need: IntArray) -> Flags:
         """Return which records are within the limits of their users, if each needs so many items."""
         self._reserve(users)
         people, place = np.unique(users, return_inverse=True)

@@ -15,14 +15,13 @@ from querycloak.errors import ParameterError
 from querycloak.guarantee import Guarantee
 from querycloak.kernels.arrays import grown
 from querycloak.keys import derive
-from querycloak.log import Batch, IntArray
+from querycloak.log import Batch, FloatArray, IntArray
 from querycloak.methods.dp_semantic import draws as grouping
 from querycloak.methods.dp_semantic.audit import audits
 from querycloak.methods.dp_semantic.channel import ConceptChannel, concept_spec, epsilon_per_draw
 from querycloak.methods.dp_semantic.draws import drawn, written
 from querycloak.methods.shared.budget import (
     OVERSPENT,
-    Floats,
     PrivacyBudget,
     budget_of,
     budget_setting,
@@ -295,12 +294,12 @@ class DpSemantic(LabelMethod, RecordProtector):
             return np.where(left >= self.settings.epsilon, _MANY, 0)
         return np.floor(left / epsilon_per_draw(self.settings, 1)).clip(max=float(_MANY)).astype(np.int64)
 
-    def _cost_of(self, draws: IntArray) -> Floats:
+    def _cost_of(self, draws: IntArray) -> FloatArray:
         if self.settings.composition != "sequential":
             return np.where(draws > 0, self.settings.epsilon, 0.0)
         return np.asarray(draws * epsilon_per_draw(self.settings, 1), np.float64)
 
-    def _spent(self) -> tuple[IntArray, Floats]:
+    def _spent(self) -> tuple[IntArray, FloatArray]:
         """Return the users of the release and what each of them spends: without a guarantee, all there is."""
         users = np.flatnonzero(self._amount > 0)
         if self.settings.rebuild == "paper":

@@ -7,19 +7,16 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from numba import njit
 
 from querycloak import accounting
 from querycloak.kernels.exponential_mechanism import Candidates
+from querycloak.log import FloatArray, IntArray
 from querycloak.methods.dp_semantic.draws import LARGEST_EPSILON
 from querycloak.protector import Channel
 from querycloak.text.concept_space import ConceptModel, ConceptSpec
 from querycloak.text.senses import ConceptMapper, ConceptSpans
-
-Longs = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _BINS = 64
 _SAMPLE = 512  # candidates by which it is estimated how much else could have been drawn
@@ -40,15 +37,15 @@ class ConceptChannel(Channel):
         """Whether a released concept comes from one draw: rebuilt queries have concepts of their own."""
         return bool(self.settings.rebuild == "none")
 
-    def read(self, texts: pl.Series) -> tuple[Longs, Longs]:
+    def read(self, texts: pl.Series) -> tuple[IntArray, IntArray]:
         """Return the concepts of original texts, without those that cannot be replaced."""
         return self._inside(self._model.reader.read(texts).concepts)
 
-    def read_released(self, texts: pl.Series) -> tuple[Longs, Longs]:
+    def read_released(self, texts: pl.Series) -> tuple[IntArray, IntArray]:
         """Return the concepts of released texts."""
         return self._inside(ConceptMapper(self._model.concepts).read(texts))
 
-    def _inside(self, read: ConceptSpans) -> tuple[Longs, Longs]:
+    def _inside(self, read: ConceptSpans) -> tuple[IntArray, IntArray]:
         kept = self._model.is_candidate(read.concept)
         start = np.concatenate([[0], np.cumsum(kept)])[read.start].astype(np.int64)
         return read.concept[kept], start
@@ -57,7 +54,7 @@ class ConceptChannel(Channel):
     def _candidates(self) -> Candidates:
         return self._model.space.candidates
 
-    def domain_of(self, concepts: Longs) -> Longs:
+    def domain_of(self, concepts: IntArray) -> IntArray:
         """Return the domain of each concept."""
         return self._candidates.domain[concepts].astype(np.int64)
 
@@ -66,7 +63,7 @@ class ConceptChannel(Channel):
         """The number of concepts that can be drawn."""
         return int(self._candidates.members.size)
 
-    def draws(self, phrases: Longs) -> Longs:
+    def draws(self, phrases: IntArray) -> IntArray:
         """Return the number of draws: phrases of a group share one."""
         chosen = self.settings
         return accounting.draw_count(phrases, int(chosen.group) if chosen.prior != "none" else 1)
@@ -75,14 +72,16 @@ class ConceptChannel(Channel):
         """Return the ε of one draw in a history of so many."""
         return epsilon_per_draw(self.settings, max(draws, 1))
 
-    def likeliest(self, released: Longs, epsilon: Floats, concepts: Longs, log_prior: Floats) -> Longs:
+    def likeliest(
+        self, released: IntArray, epsilon: FloatArray, concepts: IntArray, log_prior: FloatArray
+    ) -> IntArray:
         """Return the place of the likeliest original of each released concept, by Bayes."""
         levels, level = np.unique(epsilon, return_inverse=True)
         prior = Prior(concepts, log_prior)
         return best_guesses(released, level, levels / 2, prior, self._candidates, self._shares)
 
     @cached_property
-    def _shares(self) -> Floats:
+    def _shares(self) -> FloatArray:
         return self._model.space.scaled_similarity()
 
 
@@ -111,8 +110,8 @@ def epsilon_per_draw(settings: Any, draws: int) -> float:
 class Prior(NamedTuple):
     """Concepts in falling order of their prior, and its logarithms."""
 
-    concept: Longs
-    log: Floats
+    concept: IntArray
+    log: FloatArray
 
 
 @njit(cache=True, nogil=True)
@@ -164,7 +163,7 @@ def _best(shown, level, half, lowest, support, log_prior, log_total, candidates,
                 guess[i] = s
 
 
-def totals(support: Longs, half: Floats, candidates: Candidates, share: Floats) -> Floats:
+def totals(support: IntArray, half: FloatArray, candidates: Candidates, share: FloatArray) -> FloatArray:
     """Estimate, for each level and concept, the logarithm of the sum of all weights."""
     draws = np.random.default_rng(0)
     start = candidates.members_start
@@ -185,8 +184,13 @@ def totals(support: Longs, half: Floats, candidates: Candidates, share: Floats) 
 
 
 def best_guesses(
-    shown: Longs, level: Longs, half: Floats, prior: Prior, candidates: Candidates, share: Floats
-) -> Longs:
+    shown: IntArray,
+    level: IntArray,
+    half: FloatArray,
+    prior: Prior,
+    candidates: Candidates,
+    share: FloatArray,
+) -> IntArray:
     """Return the place in the prior of the likeliest original of each shown concept; -1 where none can be.
 
     `half` is half the epsilon of each level; `share[domain, union, common]` the likeness from 0 to 1.

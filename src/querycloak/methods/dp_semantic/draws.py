@@ -14,13 +14,12 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from querycloak.accounting import group_count
 from querycloak.errors import BrokenPromise, ParameterError
 from querycloak.kernels import siphash
 from querycloak.kernels.exponential_mechanism import Weights, draw
-from querycloak.log import Batch, IntArray
+from querycloak.log import Batch, FloatArray, IntArray
 from querycloak.methods.shared.readings import CodedReadings, ConceptSlots
 from querycloak.text.concept_space import ConceptModel, ConceptSpace
 from querycloak.text.senses import rewrite_query
@@ -31,7 +30,6 @@ _ROOM: Final = 62  # bits for the sum of all weights
 _SLACK: Final = 1 - 2.0**-40  # keeps what floats round up below what was asked for
 _TABLES: Final = 1024  # of weights in memory at a time
 _SHUFFLE: Final = 1
-Floats = npt.NDArray[np.float64]
 
 
 def centroids(concept: IntArray, size: int, space: ConceptSpace) -> tuple[IntArray, IntArray]:
@@ -54,7 +52,7 @@ def centroids(concept: IntArray, size: int, space: ConceptSpace) -> tuple[IntArr
     return np.array(chosen, np.int64), np.array(sizes, np.int64)
 
 
-def _alike(concept: IntArray, space: ConceptSpace) -> Floats:
+def _alike(concept: IntArray, space: ConceptSpace) -> FloatArray:
     distinct, number = np.unique(concept, return_inverse=True)
     first, second = np.repeat(distinct, distinct.size), np.tile(distinct, distinct.size)
     table = space.similarities(first, second).reshape(distinct.size, distinct.size)
@@ -109,7 +107,7 @@ def _log_up(largest: int, least: int) -> float:
 
 
 def drawn(
-    model: ConceptModel, slots: ConceptSlots, rows: IntArray, epsilon: npt.NDArray[np.float64], key: bytes
+    model: ConceptModel, slots: ConceptSlots, rows: IntArray, epsilon: FloatArray, key: bytes
 ) -> IntArray:
     """Draw another concept for each slot with its own epsilon, which the integers are checked to keep."""
     out = np.empty(slots.concept.size, np.int64)

@@ -14,10 +14,10 @@ from querycloak.dictionary import Dictionaries, distinct
 from querycloak.errors import ParameterError
 from querycloak.guarantee import Guarantee
 from querycloak.keys import derive
-from querycloak.log import COLUMN_BIT, MISSING, Batch, IntArray
+from querycloak.log import COLUMN_BIT, MISSING, Batch, Flags, IntArray
 from querycloak.methods.graph_suppress import click_graph as graph
 from querycloak.methods.graph_suppress.audit import audits, several
-from querycloak.methods.graph_suppress.click_graph import Clicks, Mask
+from querycloak.methods.graph_suppress.click_graph import Clicks
 from querycloak.methods.shared.labels import LabelMethod, labels_setting
 from querycloak.methods.shared.records import RecordProtector
 from querycloak.protector import Traits
@@ -156,7 +156,7 @@ class GraphSuppress(LabelMethod, RecordProtector):
         self.explanation = {"different_queries": f"{keep.size:,}", "removed_of_these": removed}
         return self._labels.apply(held[keep[query]])
 
-    def _steps(self, pages: _Pages) -> Iterator[tuple[str, Callable[[Mask], Mask]]]:
+    def _steps(self, pages: _Pages) -> Iterator[tuple[str, Callable[[Flags], Flags]]]:
         """Yield each step that is on: the reason of removal, and the queries that it keeps."""
         s, clicks = self.settings, pages.clicks
         if s.k:
@@ -189,7 +189,7 @@ class _Pages:
         url = np.where(seen, np.searchsorted(urls, held.url), MISSING)
         return cls(graph.click_graph(query, url, codes.size, urls.size), codes, urls, held.texts)
 
-    def targeted(self, by: str) -> Mask:
+    def targeted(self, by: str) -> Flags:
         """Find the queries that name what was clicked on."""
         query = np.repeat(np.arange(self.queries.size), graph.clicked_documents(self.clicks))
         asked = self.texts.query.decode(self.queries[query])

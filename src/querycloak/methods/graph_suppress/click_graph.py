@@ -14,9 +14,7 @@ import numpy.typing as npt
 from numba import njit
 
 from querycloak.kernels.arrays import spans
-from querycloak.log import IntArray
-
-Mask = npt.NDArray[np.bool_]
+from querycloak.log import Flags, IntArray
 
 
 @dataclass(frozen=True)
@@ -47,12 +45,12 @@ def clicked_documents(clicks: Clicks) -> IntArray:
     return np.diff(clicks.begins)
 
 
-def well_targeted(query: IntArray, names_it: Mask, queries: int) -> Mask:
+def well_targeted(query: IntArray, names_it: Flags, queries: int) -> Flags:
     """Find the queries that name, in at least one search, the URL or the site that was clicked on."""
     return np.bincount(query[names_it], minlength=queries) > 0
 
 
-def few_sites(clicks: Clicks, site: IntArray, least: int) -> Mask:
+def few_sites(clicks: Clicks, site: IntArray, least: int) -> Flags:
     """Find the queries whose documents come from fewer than the least number of sites; `site` is by URL."""
     query = np.repeat(np.arange(len(clicks)), np.diff(clicks.begins))
     sites = int(site.max(initial=0)) + 1
@@ -112,17 +110,17 @@ def _take_out(begins, urls, starts, kinds, degree, size, first, place, members, 
             heappush(heap, (-degree[c], place[members[first[c]]], c))
 
 
-def degrees(clicks: Clicks, keep: Mask) -> IntArray:
+def degrees(clicks: Clicks, keep: Flags) -> IntArray:
     """Count the neighbours of each query among those to keep; one that is not kept has none."""
     return np.asarray(_degrees(clicks.begins, clicks.urls, clicks.starts, clicks.queries, keep))
 
 
-def without_neighbours(clicks: Clicks, keep: Mask) -> Mask:
+def without_neighbours(clicks: Clicks, keep: Flags) -> Flags:
     """Keep only the queries that are nobody's neighbour: all that contribute to the density go at once."""
     return np.asarray(keep & (degrees(clicks, keep) == 0))
 
 
-def disconnected(clicks: Clicks, keep: Mask, rank: npt.NDArray[np.uint64]) -> Mask:
+def disconnected(clicks: Clicks, keep: Flags, rank: npt.NDArray[np.uint64]) -> Flags:
     """Take out the query with most neighbours (of equals: the least rank) until the density is zero.
 
     It keeps many more than `without_neighbours`: one query of two that share a URL can stay.
@@ -141,7 +139,7 @@ def disconnected(clicks: Clicks, keep: Mask, rank: npt.NDArray[np.uint64]) -> Ma
     return alive
 
 
-def _kinds(clicks: Clicks, keep: Mask, place: IntArray) -> tuple[IntArray, IntArray]:
+def _kinds(clicks: Clicks, keep: Flags, place: IntArray) -> tuple[IntArray, IntArray]:
     """Group queries that led to the same URLs: the kind of each, and the queries, by kind and place.
 
     Sets of URLs are told apart by two sums of scattered numbers, 128 bits in all.

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.audits.evidence import Evidence
 from querycloak.audits.lineage import faults
 from querycloak.guarantee import Audit, NotCheckable
-from querycloak.log import IntArray
+from querycloak.log import Flags, IntArray
 
 _TERM = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*"
 #: Combinations are listed for some leading terms at a time, so that about so many are in memory at once.
@@ -37,7 +36,7 @@ def _windows(time: pl.Expr, window: str) -> pl.Expr:
 
 def rare(
     history: IntArray, term: IntArray, group: IntArray, k: int, m: int, person: IntArray | None = None
-) -> npt.NDArray[np.bool_]:
+) -> Flags:
     """Return which entries stand in a combination of at most m terms that fewer than k of a group have.
 
     An entry is a term of a history, each once; a history belongs to one group. With `person`, people are
@@ -78,7 +77,7 @@ def _count(
     who: IntArray | None,
     k: int,
     m: int,
-    bad: npt.NDArray[np.bool_],
+    bad: Flags,
 ) -> None:
     """Count combinations by name, mark the rare ones, and go on with all that are one term longer."""
     if not name.size:

@@ -19,13 +19,11 @@ import polars as pl
 
 from querycloak.errors import UsageError
 from querycloak.kernels import siphash
-from querycloak.log import IntArray
-from querycloak.methods.km.kernel import Flags, SweepResult, delete_rare_combinations
+from querycloak.log import Flags, FloatArray, IntArray
+from querycloak.methods.km.kernel import Bytes, SweepResult, delete_rare_combinations
 from querycloak.methods.shared.terms import TermOccurrences
 
-Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
-Mask = npt.NDArray[np.bool_]
 _CHANCE = 1
 #: What a marketing file is needed for.
 MARKETING: Final = ("bid", "clicks", "impressions", "revenue")
@@ -78,7 +76,7 @@ class HistoryTerms:
     def __len__(self) -> int:
         return int(self.term.size)
 
-    def __getitem__(self, chosen: Mask | IntArray) -> HistoryTerms:
+    def __getitem__(self, chosen: Flags | IntArray) -> HistoryTerms:
         parts = {name: getattr(self, name)[chosen] for name in ("history", "person", "term", "times", "draw")}
         return HistoryTerms(**parts, tie=self.tie)
 
@@ -97,14 +95,14 @@ class HistoryTerms:
 
 #: Returns the priority of each term from the entries as they are now and, where needed, from counts of all
 #: combinations.
-Priority = Callable[[HistoryTerms, SweepResult | None], list[Floats]]
+Priority = Callable[[HistoryTerms, SweepResult | None], list[FloatArray]]
 
 
 @dataclass
 class Outcome:
     """Which entries stay, and how many went because of combinations of which size."""
 
-    kept: Mask
+    kept: Flags
     by_size: Counter[int] = field(default_factory=Counter)
     rounds: int = 0
 
@@ -186,7 +184,7 @@ class DeletionRule:
         left: IntArray,
         rank: IntArray,
         size: int,
-        touched: Flags,
+        touched: Bytes,
         outcome: Outcome,
     ) -> IntArray:
         now = entries[left]
@@ -197,13 +195,13 @@ class DeletionRule:
         outcome.kept[left[~done.kept]] = False
         return left[done.kept]
 
-    def _pass(self, now: HistoryTerms, item: IntArray, size: int, touched: Flags, **how: Any) -> SweepResult:
+    def _pass(self, now: HistoryTerms, item: IntArray, size: int, touched: Bytes, **how: Any) -> SweepResult:
         return delete_rare_combinations(
             now.starts(), item, now.person, now.terms, self.k, size, touched, **how
         )
 
 
-def rule_for(target: str, k: int, m: int, entries: HistoryTerms, values: Floats | None) -> DeletionRule:
+def rule_for(target: str, k: int, m: int, entries: HistoryTerms, values: FloatArray | None) -> DeletionRule:
     """Return the rules of a run for a target; `values` are a term's own, from a file, where it needs one."""
     if target == "random":
         return DeletionRule(k, m, lambda now, _: [np.zeros(now.terms)], by_chance=True)
@@ -220,19 +218,19 @@ def rule_for(target: str, k: int, m: int, entries: HistoryTerms, values: Floats 
     return DeletionRule(k, m, lambda now, _: [weight])
 
 
-def _frequent_sets(now: HistoryTerms, seen: SweepResult | None) -> list[Floats]:
+def _frequent_sets(now: HistoryTerms, seen: SweepResult | None) -> list[FloatArray]:
     """Count the frequent combinations that hold a term, the largest size first; then its histories."""
     assert seen is not None
     sizes = range(seen.frequent.shape[0] - 1, 1, -1)
     return [*(seen.frequent[size].astype(np.float64) for size in sizes), now.supports().astype(np.float64)]
 
 
-def _slack(now: HistoryTerms, k: int) -> Floats:
+def _slack(now: HistoryTerms, k: int) -> FloatArray:
     """Prefer the term with least slack: one that loses its k-th history is lost to the log."""
     return 1.0 / (np.maximum(now.supports() - k, 0) + 1.0)
 
 
-def greedy(target: str, k: int, m: int, entries: HistoryTerms, values: Floats | None) -> Outcome:
+def greedy(target: str, k: int, m: int, entries: HistoryTerms, values: FloatArray | None) -> Outcome:
     """Run one greedy deletion; with target `users`, restore one frequent term to each emptied history."""
     rule = rule_for(target, k, m, entries, values)
     outcome = rule.run(entries)
@@ -241,7 +239,7 @@ def greedy(target: str, k: int, m: int, entries: HistoryTerms, values: Floats | 
     return outcome
 
 
-def read_values(path: str | Path, target: str, terms: pl.Series) -> Floats:
+def read_values(path: str | Path, target: str, terms: pl.Series) -> FloatArray:
     """Read the priorities of terms from a file: `term, bid, impressions, clicks`, or `term, utility`."""
     try:
         table = pl.read_csv(path, infer_schema=False)

@@ -20,7 +20,7 @@ from querycloak.log import IntArray
 LARGEST = 4
 
 Words = npt.NDArray[np.uint64]
-Flags = npt.NDArray[np.uint8]
+Bytes = npt.NDArray[np.uint8]
 
 
 @njit(cache=True, nogil=True)
@@ -203,7 +203,7 @@ def delete_rare_combinations(
     terms: int,
     k: int,
     m: int,
-    touched: Flags,
+    touched: Bytes,
     *,
     draw: Words | None = None,
     count_only: bool = False,

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
 from querycloak.kernels import siphash
 from querycloak.kernels.arrays import spans
 from querycloak.keys import derive
-from querycloak.log import MISSING, Batch, IntArray
+from querycloak.log import MISSING, Batch, FloatArray, IntArray
 from querycloak.methods.microaggregation import (
     GroupSettings,
     Microaggregation,
@@ -32,8 +31,6 @@ UNMAPPED: Final = "no phrase of it is known"
 NO_TOPIC: Final = "no phrase of any of the person's queries is known"
 COIN: Final = 9  # the purpose of draws that round a share of copies
 _PICK: Final = 1  # the purpose of the draws that pick queries
-
-Floats = npt.NDArray[np.float64]
 
 
 class MicroaggMeanings(Microaggregation):
@@ -140,7 +137,7 @@ class MicroaggSemantic(MicroaggMeanings):
         category = self.texts.category.intern([paths[n] for n in item[chosen].tolist()])
         return self._shown(query, time=records.time[record[chosen]], category=category)
 
-    def distance_to_centroid(self, item: IntArray) -> Floats:
+    def distance_to_centroid(self, item: IntArray) -> FloatArray:
         """Return the distance of each category to the one with the least sum of distances (5.14)."""
         distinct, number, count = np.unique(item, return_inverse=True, return_counts=True)
         tree = self._tree
@@ -159,19 +156,19 @@ class MicroaggSemantic(MicroaggMeanings):
         return found
 
 
-def _nearest(item: IntArray, apart: Floats) -> IntArray:
+def _nearest(item: IntArray, apart: FloatArray) -> IntArray:
     """Return the order of one user's items by distance to the centroid, times their count (5.15)."""
     _, number, count = np.unique(item, return_inverse=True, return_counts=True)
     return np.lexsort((item, (apart * count[number]).round(9)))
 
 
-def _delta(common: Any, one: Any, other: Any) -> Floats:
+def _delta(common: Any, one: Any, other: Any) -> FloatArray:
     """Return the distance of categories by their depths and the depth of their common ancestor (5.10)."""
     either = one + other - common
     return np.asarray((either - common) / np.maximum(either, 1))
 
 
-def _sums(tree: Taxonomy, distinct: IntArray, count: IntArray) -> Floats:
+def _sums(tree: Taxonomy, distinct: IntArray, count: IntArray) -> FloatArray:
     """Return the sum of the distances of each category to all of them, weighted by their counts.
 
     Categories below an ancestor and at one depth are equally far: counts by ancestor and depth are enough.

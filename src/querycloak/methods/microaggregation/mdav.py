@@ -20,7 +20,8 @@ import numpy.typing as npt
 from numba import njit
 
 from querycloak.kernels.threads import cores, each
-from querycloak.methods.microaggregation.tree_distance import Ints, Longs
+from querycloak.log import IntArray
+from querycloak.methods.microaggregation.tree_distance import Ints
 
 #: Members of a block at most: a matrix of this size takes 400 MB. Fewer members are grouped exactly.
 EXACT: Final = 10_000
@@ -48,7 +49,7 @@ class Distances(RowDistances, Protocol):
         """Return all distances among some members, or among all."""
 
 
-def split(labels: Longs) -> list[Longs]:
+def split(labels: IntArray) -> list[IntArray]:
     """Return the places of the elements of each group, in their order."""
     order = np.argsort(labels, kind="stable")
     return np.split(order, np.cumsum(np.bincount(labels))[:-1])
@@ -130,14 +131,14 @@ def _by_matrix(matrix, k, place, labels):  # type: ignore[no-untyped-def]
         labels[live[i]] = number
 
 
-def places(rank: Ranks) -> Longs:
+def places(rank: Ranks) -> IntArray:
     """Return the place of each member in the order of the ranks, which should all differ."""
     place = np.empty(len(rank), np.int64)
     place[np.argsort(rank, kind="stable")] = np.arange(len(rank))
     return place
 
 
-def by_matrix(matrix: npt.NDArray[np.integer], k: int, rank: Ranks) -> Longs:
+def by_matrix(matrix: npt.NDArray[np.integer], k: int, rank: Ranks) -> IntArray:
     """Return the group number of each member, by a matrix of all distances.
 
     The centroid is the member with the least sum of distances to all that are not grouped yet.
@@ -150,12 +151,12 @@ def by_matrix(matrix: npt.NDArray[np.integer], k: int, rank: Ranks) -> Longs:
 class _Groups(NamedTuple):
     """Groups of some members."""
 
-    members: Longs
-    labels: Longs  # group number of each member
-    spread: Longs  # of each group: the sum of all distances to its most central member
+    members: IntArray
+    labels: IntArray  # group number of each member
+    spread: IntArray  # of each group: the sum of all distances to its most central member
 
 
-def group(distances: Distances, k: int, rank: Ranks, most: int, threads: int | None = None) -> Longs:
+def group(distances: Distances, k: int, rank: Ranks, most: int, threads: int | None = None) -> IntArray:
     """Return the group number of each member, without a matrix of all distances.
 
     All groups have k members, and one has up to 2k - 1. Up to `most` members are one block.
@@ -171,8 +172,8 @@ def group(distances: Distances, k: int, rank: Ranks, most: int, threads: int | N
 
 
 def blocks(
-    distances: RowDistances, members: Longs, k: int, most: int, threads: int | None = None
-) -> list[Longs]:
+    distances: RowDistances, members: IntArray, k: int, most: int, threads: int | None = None
+) -> list[IntArray]:
     """Return blocks of members, which come in the order of their ranks; sizes but one are multiples of k."""
     done, waiting = [], [members]
     while waiting:
@@ -187,7 +188,7 @@ def blocks(
     return done
 
 
-def _direction(distances: RowDistances, block: Longs, threads: int | None) -> Longs:
+def _direction(distances: RowDistances, block: IntArray, threads: int | None) -> IntArray:
     """Return the place of each member on the line along which distances to landmarks differ most."""
     parts = np.array_split(block, cores(threads))
     rows = each(lambda part: distances.rows(block[:_LANDMARKS], part), parts, threads)
@@ -202,12 +203,12 @@ def _direction(distances: RowDistances, block: Longs, threads: int | None) -> Lo
 
 
 def _group(
-    distances: Distances, members: Longs, k: int, rank: Ranks, most: int, threads: int | None
+    distances: Distances, members: IntArray, k: int, rank: Ranks, most: int, threads: int | None
 ) -> _Groups:
     """Group the members of each block."""
     parts = blocks(distances, members, k, most, threads)
 
-    def one(block: Longs) -> tuple[Longs, Longs]:
+    def one(block: IntArray) -> tuple[IntArray, IntArray]:
         matrix = distances.matrix(block, threads=1)
         labels = by_matrix(matrix, k, rank[block])
         spread = [matrix[np.ix_(own, own)].sum(axis=1, dtype=np.int64).min() for own in split(labels)]

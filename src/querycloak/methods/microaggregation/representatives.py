@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from querycloak.errors import ParameterError
-from querycloak.log import IntArray
+from querycloak.log import Flags, FloatArray, IntArray
 
 Draws = npt.NDArray[np.uint64]
-Floats = npt.NDArray[np.float64]
 
 
 def member_quotas(sizes: Sequence[int], ties: Sequence[int]) -> list[int]:
@@ -90,7 +89,7 @@ def _grouped(records: Iterable[int], key: IntArray) -> list[list[int]]:
     return list(found.values())
 
 
-def means(key: IntArray, values: IntArray, known: npt.NDArray[np.bool_], nothing: int) -> IntArray:
+def means(key: IntArray, values: IntArray, known: Flags, nothing: int) -> IntArray:
     """Return for every record the rounded mean (halves up) of the known values with its key, or `nothing`.
 
     Sums are whole numbers: a sum of times in microseconds exceeds the precision of a float.
@@ -163,7 +162,7 @@ def merge_until_diverse(
 
 
 def diversify_picks(
-    chosen: IntArray, topic: IntArray, apart: Floats, least: int, tie: IntArray | None = None
+    chosen: IntArray, topic: IntArray, apart: FloatArray, least: int, tie: IntArray | None = None
 ) -> IntArray:
     """Return picks that are exchanged until they have `least` topics, if there are so many.
 
@@ -194,9 +193,9 @@ class _TopicCounts:
 
     def __init__(self, topics: list[IntArray]) -> None:
         self._known = np.unique(np.concatenate([*topics, np.array([-1])]))
-        self.counts: Floats = np.stack([self._row(one) for one in topics])
+        self.counts: FloatArray = np.stack([self._row(one) for one in topics])
 
-    def _row(self, topics: IntArray) -> Floats:
+    def _row(self, topics: IntArray) -> FloatArray:
         place = np.searchsorted(self._known, topics)
         return np.bincount(place, minlength=self._known.size).astype(np.float64)
 
@@ -211,11 +210,11 @@ class _TopicCounts:
         self.counts = np.delete(self.counts, second, axis=0)
 
 
-def _shares(counts: Floats) -> Floats:
+def _shares(counts: FloatArray) -> FloatArray:
     return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
 
 
-def shortfall(counts: Floats, sizes: IntArray, diversity: int, closeness: float) -> Floats:
+def shortfall(counts: FloatArray, sizes: IntArray, diversity: int, closeness: float) -> FloatArray:
     """Return the shortfall of each history: in topics first, then in closeness; 0 or less for none."""
     overall = _shares((counts * sizes[:, None]).sum(axis=0, keepdims=True))
     apart = 1 - np.minimum(_shares(counts), overall).sum(axis=1)
@@ -224,7 +223,7 @@ def shortfall(counts: Floats, sizes: IntArray, diversity: int, closeness: float)
     return np.asarray(short.round(12))  # sums in another order are equal
 
 
-def best_partner(counts: Floats, sizes: IntArray, worst: int, diversity: int) -> int:
+def best_partner(counts: FloatArray, sizes: IntArray, worst: int, diversity: int) -> int:
     """Return the group whose merger with the worst one has most topics, then is nearest to all histories."""
     both = counts * sizes[:, None] + counts[worst] * sizes[worst]
     overall = _shares((counts * sizes[:, None]).sum(axis=0, keepdims=True))

@@ -25,11 +25,9 @@ from numba import njit
 from querycloak.kernels import edit_distance
 from querycloak.kernels.arrays import spans
 from querycloak.kernels.edit_distance import Fractions, Words
-from querycloak.log import NO_TIME, Batch, IntArray
+from querycloak.log import NO_TIME, Batch, Flags, FloatArray, IntArray
 from querycloak.methods.microaggregation.tree_distance import UNIT, Ints
 from querycloak.text.urls import labels_of
-
-FloatArray = npt.NDArray[np.float64]
 
 #: Weights of the difference in the number of words, and of the Hausdorff distance of the words, in equation
 #: 5.1: as its text says, and as it is printed.
@@ -87,7 +85,7 @@ class Histories:
     string: IntArray
 
 
-def normalise(values: npt.NDArray[Any], known: npt.NDArray[np.bool_] | None = None) -> FloatArray:
+def normalise(values: npt.NDArray[Any], known: Flags | None = None) -> FloatArray:
     """Return the known values mapped to 0 … 1 by their least and greatest, and -1 for the others."""
     known = np.ones(values.size, bool) if known is None else known
     out = np.full(values.size, -1.0)

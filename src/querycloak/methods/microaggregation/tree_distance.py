@@ -17,8 +17,8 @@ import numpy.typing as npt
 from numba import njit
 
 from querycloak.kernels.threads import mirror, strided
+from querycloak.log import IntArray
 
-Longs = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
 
 #: The whole number that stands for the distance 1.
@@ -34,7 +34,7 @@ class Tree(NamedTuple):
 
     parent: Ints
     depth: Ints
-    share: Longs  # [levels in common, sum of both depths] -> distance, times `whole`
+    share: IntArray  # [levels in common, sum of both depths] -> distance, times `whole`
     whole: int
 
 
@@ -42,11 +42,11 @@ class People(NamedTuple):
     """Categories of users, their counts, and all ancestors."""
 
     tree: Tree
-    start: Longs
+    start: IntArray
     node: Ints
-    times: Longs
-    total: Longs
-    above_start: Longs
+    times: IntArray
+    total: IntArray
+    above_start: IntArray
     above: Ints
     least: Ints  # the depth of the least deep category below
 
@@ -165,7 +165,7 @@ def _climb(start, node, parent, depth, bounds, above, least):  # type: ignore[no
             bounds[p + 1] = bounds[p] + size
 
 
-def shares(deepest: int) -> tuple[Longs, int]:
+def shares(deepest: int) -> tuple[IntArray, int]:
     """Return equation 5.10 by levels in common and sum of both depths, and the common denominator."""
     whole = min(math.lcm(*range(1, max(2 * deepest, 2))), _DENOMINATOR)
     table = np.full((deepest + 1, 2 * deepest + 1), whole, np.int64)

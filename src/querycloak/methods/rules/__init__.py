@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
 from querycloak.errors import UsageError
 from querycloak.guarantee import Guarantee
-from querycloak.log import Batch, IntArray
+from querycloak.log import Batch, Flags, IntArray
 from querycloak.methods.rules import audit
 from querycloak.methods.shared.labels import LabelMethod, labels_setting
 from querycloak.methods.shared.readings import CodedReadings, unread
@@ -24,7 +23,6 @@ from querycloak.text.entities import KINDS, name_list
 from querycloak.text.normalise import words
 from querycloak.text.reader import TextReader, TextSpec
 
-Mask = npt.NDArray[np.bool_]
 #: The entities in the order of tests, each with its setting; a query counts for the first that it has.
 _SWITCHES: Final = {
     "email": "emails",
@@ -124,7 +122,7 @@ class Rules(LabelMethod):
             self.drop(batch.row[found == place], KINDS[kind])
         return self._labels.apply(batch[found == 0])
 
-    def _is_long(self, codes: IntArray) -> Mask:
+    def _is_long(self, codes: IntArray) -> Flags:
         """Return which queries are too long. They are dropped first: other tests take time by length."""
         self._long, new = unread(self._long, codes)
         if new.size:

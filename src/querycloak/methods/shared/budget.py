@@ -7,17 +7,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from numba import njit
 
 from querycloak.dictionary import Dictionary
 from querycloak.errors import DataError, Refused
-from querycloak.log import IntArray
+from querycloak.log import Flags, FloatArray, IntArray
 from querycloak.protector import Budget
 from querycloak.settings import setting
-
-Longs = npt.NDArray[np.int64]
 
 
 @njit(cache=True)
@@ -29,14 +26,12 @@ def _take_within_limit(user, need, used, limit, taken):  # type: ignore[no-untyp
             taken[i] = True
 
 
-def take_within_limit(user: Longs, need: Longs, used: Longs, limit: Longs) -> npt.NDArray[np.bool_]:
+def take_within_limit(user: IntArray, need: IntArray, used: IntArray, limit: IntArray) -> Flags:
     """Return which records stay within the limits of their users; `used` grows by what these need."""
     taken = np.zeros(user.size, np.bool_)
     _take_within_limit(user, need, used, limit, taken)
     return taken
 
-
-Floats = npt.NDArray[np.float64]
 
 #: Sums of floats may be that much off before a budget counts as overspent.
 _ROUNDING = 1e-9
@@ -80,7 +75,7 @@ class PrivacyBudget:
         self,
         limit: float,
         users: Dictionary,
-        spent: Callable[[], tuple[IntArray, Floats]],
+        spent: Callable[[], tuple[IntArray, FloatArray]],
         *,
         worst: float | None,
         delta: float = 0.0,
@@ -93,19 +88,19 @@ class PrivacyBudget:
         self._worst, self._own_delta = worst, delta
         self._before = np.zeros(0)
 
-    def spent_before(self, users: IntArray) -> Floats:
+    def spent_before(self, users: IntArray) -> FloatArray:
         """Return what users had spent before this release."""
         known = np.zeros(int(users.max(initial=-1)) + 1)
         known[: self._before.size] = self._before[: known.size]
         return known[users]
 
-    def affordable(self, users: IntArray, amount: Floats) -> npt.NDArray[np.bool_]:
+    def affordable(self, users: IntArray, amount: FloatArray) -> Flags:
         """Return which users can spend such an amount now."""
         if not self.limit:
             return np.ones(users.size, np.bool_)
         return np.asarray(self.spent_before(users) + amount <= self.limit * (1 + _ROUNDING))
 
-    def remaining(self, users: IntArray) -> Floats:
+    def remaining(self, users: IntArray) -> FloatArray:
         """Return what users can still spend; infinity without a limit."""
         if not self.limit:
             return np.full(users.size, np.inf)

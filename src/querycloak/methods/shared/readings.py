@@ -7,17 +7,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from querycloak.dictionary import Dictionary
 from querycloak.kernels.arrays import grown, ranks_in_groups
-from querycloak.log import IntArray
+from querycloak.log import Flags, IntArray
 from querycloak.settings import setting
 from querycloak.text.reader import TextReader
 from querycloak.text.senses import Phrase
-
-Mask = npt.NDArray[np.bool_]
-
 
 #: Declarations of settings that several methods have.
 topics_setting = partial(
@@ -54,7 +50,7 @@ class CodedReadings:
     """Readings of queries by their dictionary codes; each distinct query is read once."""
 
     def __init__(
-        self, reader: TextReader, queries: Dictionary, inside: Callable[[IntArray], Mask] | None = None
+        self, reader: TextReader, queries: Dictionary, inside: Callable[[IntArray], Flags] | None = None
     ) -> None:
         self._reader, self._queries = reader, queries
         self._inside = inside  # which concepts count; None: all

@@ -6,14 +6,13 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from querycloak.dictionary import Dictionaries
 from querycloak.errors import ParameterError
 from querycloak.formatting import plural
 from querycloak.kernels.arrays import grown
-from querycloak.log import MISSING, Batch, IntArray, is_same
+from querycloak.log import MISSING, Batch, Flags, IntArray, is_same
 from querycloak.methods.shared.sessions import calendar
 from querycloak.protector import Protector, State
 
@@ -56,7 +55,7 @@ class RecordBuffer:
         found, self._parts = self.records(), []
         return found
 
-    def keep(self, chosen: npt.NDArray[np.bool_]) -> None:
+    def keep(self, chosen: Flags) -> None:
         """Hold only the chosen ones of the held records."""
         self._parts = [self.records()[chosen]]
 
@@ -244,7 +243,7 @@ class ChainedSlots(SlotBuffer):
         self.last[:] = MISSING
         _chain(key, slots, self.last, self.before)
 
-    def keep(self, chosen: npt.NDArray[np.bool_], key: IntArray) -> None:
+    def keep(self, chosen: Flags, key: IntArray) -> None:
         """Hold only the chosen ones of the records, which come by row, as their keys do."""
         slots = self.slots()
         self.pop(slots[~chosen])

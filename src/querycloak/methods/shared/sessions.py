@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.kernels.arrays import ranks_in_groups
-from querycloak.log import NO_TIME, IntArray
-
-Mask = npt.NDArray[np.bool_]
+from querycloak.log import NO_TIME, Flags, IntArray
 
 #: A session ends when somebody has not searched for so long, in microseconds.
 PAUSE: Final = 30 * 60 * 1_000_000
@@ -45,7 +42,7 @@ def sessions(user: IntArray, time: IntArray) -> IntArray:
     return result
 
 
-def first_of_each(*columns: IntArray) -> Mask:
+def first_of_each(*columns: IntArray) -> Flags:
     """Mark the first record of each different combination of values."""
     first = np.zeros(columns[0].size, np.bool_)
     first[np.unique(dense_ids(*columns), return_index=True)[1]] = True

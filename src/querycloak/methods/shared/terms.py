@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from querycloak.dictionary import Dictionary
 from querycloak.kernels.arrays import grown, spans
-from querycloak.log import MISSING, Batch, IntArray
+from querycloak.log import MISSING, Batch, Flags, IntArray
 from querycloak.text.normalise import words
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass
@@ -59,7 +56,7 @@ class TermOccurrences:
 
     record: IntArray
     term: IntArray
-    page: Mask
+    page: Flags
 
     @classmethod
     def of(cls, held: Batch, queries: Tokenizer, pages: Tokenizer | None) -> TermOccurrences:
@@ -72,10 +69,10 @@ class TermOccurrences:
             page = np.append(page, np.ones(more.size, np.bool_))
         return cls(record, term, page)
 
-    def __getitem__(self, chosen: Mask) -> TermOccurrences:
+    def __getitem__(self, chosen: Flags) -> TermOccurrences:
         return TermOccurrences(self.record[chosen], self.term[chosen], self.page[chosen])
 
-    def shown(self, stays: Mask, records: int) -> Mask:
+    def shown(self, stays: Flags, records: int) -> Flags:
         """Return which uses a release shows: a page stays whole or not at all, and falls with its query."""
         has_query = np.zeros(records, np.bool_)
         has_query[self.record[stays & ~self.page]] = True

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
@@ -20,7 +19,7 @@ from querycloak.kernels.hash_table import CountTable
 from querycloak.kernels.siphash import key_words
 from querycloak.keys import derive
 from querycloak.knowledge import Game
-from querycloak.log import MISSING, Batch, IntArray
+from querycloak.log import MISSING, Batch, Flags, IntArray
 from querycloak.methods.shared.labels import LabelMethod, apply_time_policy, labels_setting, time_setting
 from querycloak.methods.shared.records import SlotBuffer
 from querycloak.methods.swap import kernel
@@ -30,7 +29,6 @@ from querycloak.methods.swap.guard import Guard
 from querycloak.protector import ERASED, UNDER_ERASED_LABEL, AttackBound, Labels, State, Traits
 from querycloak.settings import setting
 
-Mask = npt.NDArray[np.bool_]
 DEEPEST = 13  # levels of a category path
 GUARDED_CHUNK = 32  # fewer, since what the guard may have to remember grows with each
 CHUNK = 1 << 12  # arrivals taken at once, so that the table of tokens stays in the cache
@@ -298,7 +296,7 @@ class Swap(LabelMethod):
         if self._guard is not None:
             self._guard.forget(users)
 
-    def _is_token(self, places: IntArray) -> Mask:
+    def _is_token(self, places: IntArray) -> Flags:
         """Return which places hold a token: with `draw=distinct` a user has one place for all tokens."""
         if self.settings.draw != "distinct":
             return np.ones(places.size, np.bool_)

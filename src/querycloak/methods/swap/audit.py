@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from numba import njit
 
 from querycloak.audits.evidence import Evidence
 from querycloak.audits.lineage import faults, one_label, shown_after_erasure
 from querycloak.guarantee import Audit, NotCheckable
-from querycloak.log import IntArray
+from querycloak.log import Flags, IntArray
 
 
 def _never_own(evidence: Evidence) -> str:
@@ -207,7 +206,7 @@ def _replay(  # type: ignore[no-untyped-def]
     return False
 
 
-def too_few(came: Moves, left: Moves, k: int, gone: Moves) -> tuple[npt.NDArray[np.bool_], bool]:
+def too_few(came: Moves, left: Moves, k: int, gone: Moves) -> tuple[Flags, bool]:
     """Return which left although not more than k users were present, or left fewer than k behind.
 
     From the moment of `gone` on, a user does not count in that category: it was erased, and never returns.
