@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import polars as pl
 from querycloak.guarantee import NotCheckable
 from querycloak.log import MISSING, IntArray
 
+T = TypeVar("T")
 #: Drawn anew in each process, so that nobody can plan for two texts to get the same number.
 _SEED: Final = secrets.randbits(63)
 _LAST: Final = np.iinfo(np.int64).max  # when a row without a time is replayed
@@ -85,7 +86,7 @@ class Evidence:
     erased: pl.LazyFrame | None = None
     part: Part | None = None
     spell: Callable[[], pl.LazyFrame] | None = field(default=None, repr=False, compare=False)
-    memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         given = self.release
@@ -103,16 +104,16 @@ class Evidence:
         assert self.spell is not None
         return self.spell()
 
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """Return what `make` returned on the first call with this name."""
         if name not in self.memo:
             self.memo[name] = make()
-        return self.memo[name]
+        return cast("T", self.memo[name])
 
     @property
     def asked(self) -> pl.DataFrame:
         """The original by row: `row`, `user`, `query`, and `time` if it has one."""
-        found: pl.DataFrame = self._once("asked", self._asked)
-        return found
+        return self.once("asked", self._asked)
 
     def _asked(self) -> pl.DataFrame:
         assert self.original is not None
@@ -126,8 +127,7 @@ class Evidence:
 
         `place` is where its original row stands in `asked`, -1 if nowhere.
         """
-        found: pl.DataFrame = self._once("traced", self._traced)
-        return found.lazy()
+        return self.once("traced", self._traced).lazy()
 
     def _traced(self) -> pl.DataFrame:
         assert self.truth is not None
@@ -142,11 +142,15 @@ class Evidence:
         rows = beside["original_row"].fill_null(MISSING).to_numpy()
         return beside.with_columns(place=pl.Series(_places(self.asked["row"].to_numpy(), rows)))
 
+    def placed(self, *columns: str) -> pl.DataFrame:
+        """Return these columns of the rows that come from the original, `place`, and the `head` of the search."""
+        rows = self.traced.filter(pl.col("place") >= 0).select("place", *columns).collect()
+        return rows.with_columns(head=pl.Series(self.searches.head[rows["place"].to_numpy()]))
+
     @property
     def searches(self) -> Searches:
         """The searches of the original."""
-        found: Searches = self._once("searches", self._searches)
-        return found
+        return self.once("searches", self._searches)
 
     def _searches(self) -> Searches:
         if "time" not in self.asked.columns:

@@ -26,15 +26,14 @@ def shown_after_erasure(evidence: Evidence) -> str:
         how="diagonal",
     )
     late = beside.filter(pl.col("released_after") > pl.col("erased_after"))
-    return faults(
-        late.unique("released_row"), "left with the label, or as a record, of somebody erased before"
-    )
+    what = "left with the label, or as a record, of somebody erased before"
+    return faults(late.unique("released_row"), what)
 
 
 def one_label(evidence: Evidence) -> str:
     """Check that all rows of one search carry one label."""
-    rows = evidence.traced.filter(pl.col("place") >= 0).select("released_row", "place", "user").collect()
-    head, user = evidence.searches.head[rows["place"].to_numpy()], rows["user"].to_numpy()
+    rows = evidence.placed("released_row", "user")
+    head, user = rows["head"].to_numpy(), rows["user"].to_numpy()
     label = np.zeros(evidence.asked.height, np.int64)
     label[head] = user  # of any row of the search; the others must agree
     other = rows.lazy().filter(pl.Series(label[head] != user))
@@ -57,7 +56,8 @@ def _nothing_twice(evidence: Evidence) -> str:
     return faults(evidence.traced.filter(twice), "show an original row that another shows too")
 
 
-def _queries_unchanged(evidence: Evidence) -> str:
+def queries_unchanged(evidence: Evidence) -> str:
+    """Check that every released query is the one that was asked."""
     if evidence.rewritten:
         raise NotCheckable("a method of this release rewrites queries")
     asked = evidence.asked["query"].to_numpy()
@@ -68,13 +68,9 @@ def _queries_unchanged(evidence: Evidence) -> str:
     return faults(evidence.traced.filter(pl.Series(other)), "show another query than was asked")
 
 
-NOTHING_MADE_UP = Audit(
-    "every released row comes from a row of the original", _nothing_made_up, True, on_parts=True
-)
-NOTHING_TWICE = Audit("no row of the original is shown twice", _nothing_twice, True, on_parts=True)
-QUERIES_UNCHANGED = Audit(
-    "every released query is the one that was asked", _queries_unchanged, True, on_parts=True
-)
-
 #: What holds for a release whatever methods made it.
-LINEAGE = (NOTHING_MADE_UP, NOTHING_TWICE, QUERIES_UNCHANGED)
+LINEAGE = (
+    Audit("every released row comes from a row of the original", _nothing_made_up, True, on_parts=True),
+    Audit("no row of the original is shown twice", _nothing_twice, True, on_parts=True),
+    Audit("every released query is the one that was asked", queries_unchanged, True, on_parts=True),
+)

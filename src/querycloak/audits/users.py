@@ -37,16 +37,30 @@ def _askers(k: int, evidence: Evidence) -> str:
     return faults(beside.filter(pl.col("askers") < k), f"show a query that fewer than {k} people asked")
 
 
-def _in_time(k: int, evidence: Evidence) -> str:
-    """Check that k people had asked a query before its first row left."""
+def too_early(k: int, rows: pl.LazyFrame, uses: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the rows that were released before k people had used their `thing`.
+
+    `uses` has things, each with a `person` and the number of rows `read` by then.
+    """
+    first = uses.group_by("thing", "person").agg(pl.col("read").min())
+    ripe = first.group_by("thing").agg(ripe=pl.col("read").sort().get(k - 1, null_on_oob=True))
+    beside = rows.join(ripe, on="thing", how="left", nulls_equal=True)
+    early = pl.col("ripe").is_null() | (pl.col("released_after") < pl.col("ripe"))
+    return beside.filter(early)
+
+
+def queries_too_early(k: int, evidence: Evidence) -> pl.LazyFrame:
+    """Return the rows that were released before k people had asked their query."""
     assert evidence.original is not None
+    asked = replayed(evidence.original).select("read", thing="query", person="user")
+    rows = evidence.traced.select("released_row", "released_after", thing="query")
+    return too_early(k, rows, asked)
+
+
+def _in_time(k: int, evidence: Evidence) -> str:
     if evidence.rewritten:
         raise NotCheckable("another method of this release rewrites queries")
-    first_asked = replayed(evidence.original).group_by("query", "user").agg(pl.col("read").min())
-    ripe = first_asked.group_by("query").agg(ripe=pl.col("read").sort().get(k - 1, null_on_oob=True))
-    beside = evidence.traced.join(ripe, on="query", how="left", nulls_equal=True)
-    early = pl.col("ripe").is_null() | (pl.col("released_after") < pl.col("ripe"))
-    return faults(beside.filter(early), f"left before {k} people had asked their query")
+    return faults(queries_too_early(k, evidence), f"left before {k} people had asked their query")
 
 
 def asked_by(k: int) -> tuple[Audit, ...]:
@@ -126,8 +140,5 @@ def _in_company(z: int, span: int, levels: int, evidence: Evidence) -> str:
 
 def in_company(z: int, span: int, levels: int) -> Audit:
     """Promise that z people had asked a released text within the time before it left."""
-    return Audit(
-        f"each released text was asked by at least {z} people within the window",
-        lambda e: _in_company(z, span, levels, e),
-        needs_truth=True,
-    )
+    check = f"each released text was asked by at least {z} people within the window"
+    return Audit(check, lambda e: _in_company(z, span, levels, e), needs_truth=True)

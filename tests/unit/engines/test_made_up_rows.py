@@ -10,7 +10,7 @@ import pytest
 
 import querycloak as qc
 from querycloak.audits.evidence import Evidence
-from querycloak.audits.lineage import NOTHING_MADE_UP, NOTHING_TWICE, QUERIES_UNCHANGED
+from querycloak.audits.lineage import LINEAGE
 from querycloak.errors import BrokenPromise
 from querycloak.methods.rules import Rules
 from querycloak.registry import METHODS
@@ -18,6 +18,7 @@ from tests.unit.methods.made_dp import made
 
 PEOPLE = [(f"u{n}", ("dog", "cat")[n % 2]) for n in range(8)]
 MADE = ("microagg-semantic", "microagg-plain")
+NOTHING_MADE_UP, NOTHING_TWICE, QUERIES_UNCHANGED = LINEAGE
 
 
 class Inventing(Rules):

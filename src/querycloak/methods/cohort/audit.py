@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -30,20 +31,14 @@ GENERATIONS = 1 << 32
 
 def _searches(evidence: Evidence) -> pl.LazyFrame:
     """Return each released search once, with its author, the user of its label, and its cohort."""
-    if "released searches" not in evidence.memo:
-        evidence.memo["released searches"] = _traced_searches(evidence)
-    rows: pl.DataFrame = evidence.memo["released searches"]
-    return rows.lazy()
+    return evidence.once("released searches", partial(_traced_searches, evidence)).lazy()
 
 
 def _traced_searches(evidence: Evidence) -> pl.DataFrame:
-    rows = evidence.traced
-    if "cohort" not in rows.collect_schema().names():
+    if "cohort" not in evidence.traced.collect_schema():
         raise NotCheckable("the truth names no cohorts (one cohort per topic, or another method's truth)")
-    found = rows.filter(pl.col("place") >= 0).rename({"original_user": "author"}).collect()
-    place = found["place"].to_numpy()
-    first = found.filter(pl.Series(evidence.searches.head[place] == place))
-    return first.select("released_row", "cohort", "cohort_size", "query", "user", "author")
+    rows = evidence.placed("released_row", "cohort", "cohort_size", "query", "user", "original_user")
+    return rows.filter(pl.col("head") == pl.col("place")).rename({"original_user": "author"})
 
 
 def _one_cohort_each(k: int, evidence: Evidence) -> str:
@@ -54,12 +49,9 @@ def _one_cohort_each(k: int, evidence: Evidence) -> str:
     if late := shown_after_erasure(evidence):
         return late
     rows = _searches(evidence)
-    people = pl.concat(
-        [rows.select("cohort", person="author"), rows.select("cohort", person="user")]
-    ).unique()
+    people = pl.concat([rows.select("cohort", person=name) for name in ("author", "user")]).unique()
     slots = people.select("person", cohort=pl.col("cohort") % GENERATIONS).unique()
-    torn = slots.group_by("person").len().filter(pl.col("len") > 1).collect().height
-    if torn:
+    if torn := slots.group_by("person").len().filter(pl.col("len") > 1).collect().height:
         return f"{torn:,} people are in more than one cohort"
     seen = people.group_by("cohort").len().join(_sizes(rows), on="cohort").collect()
     if small := seen.filter(pl.col("members") < k).height:

@@ -132,12 +132,9 @@ def bin_counts(allowed: frozenset[str], names: Callable[[], set[str]], at_least:
 
 
 def _too_many(d: int, evidence: Evidence) -> str:
-    rows = evidence.traced.filter(pl.col("place") >= 0).collect()
-    rows = rows.with_columns(head=pl.Series(evidence.searches.head[rows["place"].to_numpy()]))
-    return faults(
-        rows.lazy().filter(pl.col("head").n_unique().over("original_user") > d),
-        f"belong to somebody with more than {d} searches",
-    )
+    rows = evidence.placed("released_row", "original_user").lazy()
+    many = pl.col("head").n_unique().over("original_user") > d
+    return faults(rows.filter(many), f"belong to somebody with more than {d} searches")
 
 
 def at_most(d: int) -> tuple[Audit, ...]:

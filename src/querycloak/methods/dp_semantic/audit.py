@@ -22,23 +22,17 @@ Table = Callable[[], pl.DataFrame]
 def audits(words: Words | None, limit: int | None, time: str) -> tuple[Audit, ...]:
     """Return the audits: queries are lists of known words, few enough a label; other columns are empty."""
     table = None if words is None else cache(partial(_known, words))  # once for all audits and parts
+    words_fit, categories_fit = partial(_made_of, table), partial(_categories_fit, table)
     found = [
-        Audit(
-            "every released query is made of words of the domain only",
-            partial(_made_of, table),
-            on_parts=True,
-        ),
+        Audit("every released query is made of words of the domain only", words_fit, on_parts=True),
         Audit("no clicked page and no rank is shown", _nothing_clicked, on_parts=True),
         Audit("times are empty or whole hours", partial(_coarse_times, time), on_parts=True),
-        Audit(
-            "the category is that of the first concept shown", partial(_categories_fit, table), on_parts=True
-        ),
+        Audit("the category is that of the first concept shown", categories_fit, on_parts=True),
         Audit("replacements are drawn as promised", _unseen),
     ]
     if limit is not None:
-        found.append(
-            Audit(f"no label shows more than {limit} concepts", partial(_at_most, limit, words is not None))
-        )
+        few = partial(_at_most, limit, words is not None)
+        found.append(Audit(f"no label shows more than {limit} concepts", few))
     return tuple(found)
 
 
@@ -85,10 +79,8 @@ def _categories_fit(table: Table | None, evidence: Evidence) -> str:
     if "category" not in shown.collect_schema():
         return ""
     first = shown.group_by("released_row", maintain_order=True).first()
-    other = first.join(table().lazy(), on="word", how="left").filter(
-        pl.col("category").ne_missing(pl.col("own"))
-    )
-    return faults(other, "show another category")
+    beside = first.join(table().lazy(), on="word", how="left")
+    return faults(beside.filter(pl.col("category").ne_missing(pl.col("own"))), "show another category")
 
 
 def _known(words: Words) -> pl.DataFrame:
@@ -109,11 +101,8 @@ def _at_most(limit: int, listed: bool, evidence: Evidence) -> str:
     once = _listed(evidence)
     if evidence.truth is None or evidence.original is None:
         raise NotCheckable("needs the original log and the truth file: clicked rows repeat their search")
-    head = evidence.searches.head
-    place = evidence.traced.select("released_row", "place").collect()
-    search = pl.Series("search", head[place["place"].to_numpy()])
-    rows = once.join(place.with_columns(search).lazy(), on="released_row")
-    first = rows.group_by("search").agg(pl.col("released_row").min())
-    counted = rows.join(first, on=["search", "released_row"]).group_by("user").agg(n=pl.len())
+    rows = once.join(evidence.placed("released_row").lazy(), on="released_row")
+    first = rows.group_by("head").agg(pl.col("released_row").min())
+    counted = rows.join(first, on=["head", "released_row"]).group_by("user").agg(n=pl.len())
     many = counted.filter(pl.col("n") > limit)
     return faults(rows.join(many, on="user", how="semi").unique("released_row"), "are of labels with more")

@@ -117,15 +117,19 @@ def _histories(shown: pl.DataFrame, urls: bool) -> tuple[pl.DataFrame, pl.DataFr
     return shown, terms.with_columns(pl.col("term").rank("dense").cast(pl.Int64))
 
 
+def _faults_of(shown: pl.DataFrame, terms: pl.DataFrame, bad: Flags, holders: str) -> str:
+    torn = terms.filter(pl.Series(bad, dtype=pl.Boolean))
+    rows = shown.lazy().join(torn.lazy(), on="history", how="semi")
+    return faults(rows, f"belong to a history with a combination that fewer than {holders} have")
+
+
 def _check(k: int, m: int, window: str, urls: bool, evidence: Evidence) -> str:
     text = evidence.text().collect()
     if window != "none" and ("time" not in text.columns or text["time"].null_count() == text.height > 0):
         raise NotCheckable(f"the release has no times, so nothing tells one {window} from another")
     shown, terms = _histories(text.with_columns(window=_windows(pl.col("time"), window)), urls)
     history, term, group = (terms[name].to_numpy() for name in ("history", "term", "window"))
-    torn = terms.filter(pl.Series(rare(history, term, group, k, m), dtype=pl.Boolean))
-    rows = shown.lazy().join(torn.lazy(), on="history", how="semi")
-    return faults(rows, f"belong to a history with a combination that fewer than {k} histories have")
+    return _faults_of(shown, terms, rare(history, term, group, k, m), f"{k} histories")
 
 
 def _check_people(k: int, m: int, window: str, urls: bool, evidence: Evidence) -> str:
@@ -142,20 +146,15 @@ def _check_people(k: int, m: int, window: str, urls: bool, evidence: Evidence) -
         return f"{mixed:,} labels stand for more than one person"
     terms = terms.join(owners, on="history", how="left")
     history, term, group, person = (terms[n].to_numpy() for n in ("history", "term", "window", "person"))
-    torn = terms.filter(pl.Series(rare(history, term, group, k, m, person), dtype=pl.Boolean))
-    rows = shown.lazy().join(torn.lazy(), on="history", how="semi")
-    return faults(rows, f"belong to a history with a combination that fewer than {k} people have")
+    return _faults_of(shown, terms, rare(history, term, group, k, m, person), f"{k} people")
 
 
 def audits(k: int, m: int, window: str, *, urls: bool) -> tuple[Audit, ...]:
     """Return the audits of `km`: by labels, which the release shows, and by the people behind them."""
     what = f"every combination of at most {m} terms of a history is in at least {k} histories"
     within = "" if window == "none" else f" of the same {window}"
+    people = f"these are histories of at least {k} people"
     return (
         Audit(what + within, lambda e: _check(k, m, window, urls, e)),
-        Audit(
-            f"these are histories of at least {k} people",
-            lambda e: _check_people(k, m, window, urls, e),
-            True,
-        ),
+        Audit(people, lambda e: _check_people(k, m, window, urls, e), True),
     )

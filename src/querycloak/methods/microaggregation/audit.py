@@ -25,9 +25,8 @@ def audits(k: int, diversity: int = 1, closeness: float = 1.0) -> tuple[Audit, .
     if diversity > 1:
         found.append(Audit(f"each history has at least {diversity} topics", partial(_diverse, diversity)))
     if closeness < 1:
-        found.append(
-            Audit(f"each history's topics are within {closeness:g} of all", partial(_close, closeness))
-        )
+        check = f"each history's topics are within {closeness:g} of all"
+        found.append(Audit(check, partial(_close, closeness)))
     return tuple(found)
 
 
@@ -57,11 +56,8 @@ def _close(most: float, evidence: Evidence) -> str:
     whole = overall.with_columns(all=pl.col("len") / pl.col("len").sum()).select("topic", "all")
     own = counts.with_columns(own=pl.col("len") / pl.col("len").sum().over("user"))
     # half of the sum of differences is 1 less the sum of common shares
-    shared = (
-        own.join(whole, on="topic", nulls_equal=True)
-        .group_by("user")
-        .agg(apart=1 - pl.min_horizontal("own", "all").sum())
-    )
+    both = own.join(whole, on="topic", nulls_equal=True).group_by("user")
+    shared = both.agg(apart=1 - pl.min_horizontal("own", "all").sum())
     far = shared.filter(pl.col("apart") > most + 1e-9)
     return _of_labels(evidence, far, f"are of histories further away than {most:g}")
 
@@ -82,18 +78,15 @@ def histories(evidence: Evidence) -> pl.DataFrame:
 
 def _shared(k: int, evidence: Evidence) -> str:
     few = histories(evidence).filter(pl.col("user").n_unique().over("history") < k)
-    rows = evidence.text().join(few.lazy(), on="user", how="semi", nulls_equal=True)
-    return faults(rows, f"are of histories that fewer than {k} labels have")
+    return _of_labels(evidence, few, f"are of histories that fewer than {k} labels have")
 
 
 def _by_people(k: int, evidence: Evidence) -> str:
-    beside = evidence.truth
-    assert beside is not None
-    people = beside.select("released_row", "original_user").collect()
+    assert evidence.truth is not None
+    people = evidence.truth.select("released_row", "original_user").collect()
     rows = evidence.text().select("released_row", "user").collect()
-    who = rows.join(people, on="released_row", how="left").join(
-        histories(evidence), on="user", nulls_equal=True
-    )
+    owned = rows.join(people, on="released_row", how="left")
+    who = owned.join(histories(evidence), on="user", nulls_equal=True)
     behind = pl.col("original_user").drop_nulls().n_unique().over("history")
     few = who.filter((behind < k) | pl.col("original_user").is_null())
     return faults(few.lazy(), f"are of histories behind which are fewer than {k} people")

@@ -9,8 +9,8 @@ from typing import Final
 import polars as pl
 
 from querycloak.audits.evidence import Evidence
-from querycloak.audits.lineage import faults
-from querycloak.audits.users import replayed
+from querycloak.audits.lineage import faults, queries_unchanged
+from querycloak.audits.users import queries_too_early, too_early
 from querycloak.guarantee import Audit, NotCheckable
 
 _TERM: Final = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*"
@@ -54,12 +54,11 @@ def _short(limits: Limits, evidence: Evidence) -> str:
     shown = evidence.text()
     times = [name for name in ("time",) if name in shown.collect_schema().names()]
     searches = pl.struct("query", *times).n_unique().over("user")
-    if long := faults(
+    long = faults(
         shown.filter(searches > limits.most), f"stand under a label of more than {limits.most} searches"
-    ):
+    )
+    if long or not times:
         return long
-    if not times:
-        return ""
     days = pl.col("time").dt.date().n_unique().over("user")
     return faults(shown.filter(days > 1), "stand under a label that goes over midnight")
 
@@ -92,13 +91,11 @@ def _labels(limits: Limits, evidence: Evidence) -> str:
     rare = things.filter(pl.col("user").n_unique().over("thing") < limits.k).unique("released_row")
     fault = faults(rare, f"show a {limits.thing} that stands under fewer than {limits.k} labels")
     if fault and evidence.later:
-        raise NotCheckable(
-            f"later methods may have removed rows of a {limits.thing} that enough people asked"
-        )
+        why = f"later methods may have removed rows of a {limits.thing} that enough people asked"
+        raise NotCheckable(why)
     if fault and limits.daily:
-        raise NotCheckable(
-            "people of earlier days count too, and what they asked then may have stayed behind"
-        )
+        why = "people of earlier days count too, and what they asked then may have stayed behind"
+        raise NotCheckable(why)
     return fault
 
 
@@ -111,66 +108,36 @@ def _no_user_ids(evidence: Evidence) -> str:
 
 def _check_readable(evidence: Evidence) -> None:
     """Raise NotCheckable if other methods changed queries: then nobody asked what is released."""
-    earlier = evidence.rewritten_earlier
-    if earlier or evidence.rewritten_later:
+    if evidence.rewritten_earlier or evidence.rewritten_later:
         raise NotCheckable("another method of this release rewrites queries")
-
-
-def _ripe(limits: Limits, pairs: pl.LazyFrame) -> pl.LazyFrame:
-    """Return for each thing the number of rows until its k-th user came; nothing if that never happened."""
-    first = pairs.group_by("thing", "person").agg(pl.col("read").min())
-    return first.group_by("thing").agg(ripe=pl.col("read").sort().get(limits.k - 1, null_on_oob=True))
-
-
-def _early(rows: pl.LazyFrame, ripe: pl.LazyFrame) -> pl.LazyFrame:
-    beside = rows.join(ripe, on="thing", how="left", nulls_equal=True)
-    return beside.filter(pl.col("ripe").is_null() | (pl.col("released_after") < pl.col("ripe")))
-
-
-def _queries_in_time(limits: Limits, evidence: Evidence) -> pl.LazyFrame:
-    """Return the rows whose whole query too few people had asked when they left."""
-    assert evidence.original is not None
-    asked = replayed(evidence.original).select("read", thing="query", person="user")
-    rows = evidence.traced.select("released_row", "released_after", thing="query")
-    return _early(rows, _ripe(limits, asked))
 
 
 def _people(limits: Limits, evidence: Evidence) -> str:
     """Count the people behind each query before it left; by terms, those behind the released rows."""
     _check_readable(evidence)
-    early = _queries_in_time(limits, evidence)
+    early = queries_too_early(limits.k, evidence)
     if not limits.terms:
         return faults(early, f"left before {limits.k} people had asked their query")
     told = evidence.traced.select("released_row", "released_after", person="original_user")
     shown = evidence.text().select("released_row", "query").join(told, on="released_row")
     things = _things(limits, shown).with_columns(read="released_after")
-    rare = _early(things, _ripe(limits, things)).unique("released_row")
-    fault = faults(
-        rare.join(early, on="released_row", how="semi"),
-        f"show a term that fewer than {limits.k} people used in released searches",
-    )
+    rare = too_early(limits.k, things, things).unique("released_row")
+    few = rare.join(early, on="released_row", how="semi")
+    fault = faults(few, f"show a term that fewer than {limits.k} people used in released searches")
     if fault and (limits.daily or evidence.later):
-        raise NotCheckable(
-            "people count whose own searches stayed behind, and only their texts would show it"
-        )
+        why = "people count whose own searches stayed behind, and only their texts would show it"
+        raise NotCheckable(why)
     return fault
 
 
 def _one_session(limits: Limits, evidence: Evidence) -> str:
     """Cut the original into sessions again: all rows of a label must be of one, and few searches."""
-    rows = (
-        evidence.traced.filter(pl.col("place") >= 0).select("released_row", "place", label="user").collect()
-    )
-    head = evidence.searches.head[rows["place"].to_numpy()]
-    beside = (
-        rows.lazy()
-        .with_columns(search=pl.Series(head))
-        .join(_sessions(limits, evidence), on="place", how="left")
-    )
-    several = pl.col("session").n_unique().over("label") > 1
+    rows = evidence.placed("released_row", "user").lazy()
+    beside = rows.join(_sessions(limits, evidence), on="place", how="left")
+    several = pl.col("session").n_unique().over("user") > 1
     if torn := faults(beside.filter(several), "stand under a label of several sessions or people"):
         return torn
-    many = pl.col("search").n_unique().over("label") > limits.most
+    many = pl.col("head").n_unique().over("user") > limits.most
     return faults(beside.filter(many), f"stand under a label of more than {limits.most} searches")
 
 
@@ -179,21 +146,14 @@ def _sessions(limits: Limits, evidence: Evidence) -> pl.LazyFrame:
     asked = evidence.asked.select("user", "time").with_row_index("place").cast({"place": pl.Int64})
     moment = pl.col("time").to_physical()
     rows = asked.lazy().with_columns(moment=moment, day=moment.floordiv(_DAY)).sort("user", "moment")
-    new = (
-        (pl.col("user") != pl.col("user").shift())
-        | (pl.col("day") != pl.col("day").shift())
-        | (pl.col("moment").diff() > limits.gap)
-    )
+    other = pl.any_horizontal(pl.col(name) != pl.col(name).shift() for name in ("user", "day"))
+    new = other | (pl.col("moment").diff() > limits.gap)
     return rows.select("place", session=new.fill_null(value=True).cum_sum())
 
 
 def _unchanged(evidence: Evidence) -> str:
     _check_readable(evidence)
-    asked = evidence.asked.select(asked="query").with_row_index("place").cast({"place": pl.Int64})
-    beside = evidence.traced.join(asked.lazy(), on="place", how="left")
-    return faults(
-        beside.filter(pl.col("asked").ne_missing(pl.col("query"))), "show another query than was asked"
-    )
+    return queries_unchanged(evidence)
 
 
 def audits(limits: Limits) -> tuple[Audit, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +21,6 @@ def _never_own(evidence: Evidence) -> str:
     return faults(own, "left under their own user")
 
 
-_GONE = ("released_row", "place", "released_after", "user")
-
-
 class _Moves(NamedTuple):
     """Searches that came, or that left, in order of the moment.
 
@@ -38,10 +36,7 @@ class _Moves(NamedTuple):
 
 
 def _moves(evidence: Evidence, level: int) -> tuple[_Moves, _Moves]:
-    if level not in evidence.memo:
-        evidence.memo[level] = _listed(evidence, level)
-    came, left = evidence.memo[level]
-    return came, left
+    return evidence.once(f"moves at level {level}", partial(_listed, evidence, level))
 
 
 class _Cut(NamedTuple):
@@ -88,13 +83,11 @@ def _came(evidence: Evidence, cut: _Cut) -> tuple[pl.Series, IntArray, IntArray]
 
 
 def _listed(evidence: Evidence, level: int) -> tuple[_Moves, _Moves]:
-    cut, searches = _categories(evidence, level), evidence.searches
+    cut = _categories(evidence, level)
     user, category, moment = _came(evidence, cut)
-    gone = evidence.traced.filter(pl.col("place") >= 0).select(*_GONE).collect()
-    place = gone["place"].to_numpy()
-    gone = gone.filter(pl.Series(searches.head[place] == place)).sort("released_after")
-    place = gone["place"].to_numpy()
-    parts = [(user, category), (gone["user"], cut.rows[place])]
+    gone = evidence.placed("released_row", "released_after", "user")
+    gone = gone.filter(pl.col("head") == pl.col("place")).sort("released_after")
+    parts = [(user, category), (gone["user"], cut.rows[gone["place"].to_numpy()])]
     both = pl.concat([users.hash(6) ^ pl.Series(categories).hash(7) for users, categories in parts])
     ranks: IntArray = both.rank("dense").cast(pl.Int32).to_numpy()
     pair = ranks - np.int32(1)
@@ -143,10 +136,8 @@ def _erasures(evidence: Evidence, came: _Moves) -> tuple[IntArray, IntArray, Int
         gone = moves.clear().rename({"user": "erased_after"})
     else:
         gone = moves.join(evidence.erased.collect(), on="user").unique(["category", "pair"])
-    category, pair, at = (
-        gone.sort("erased_after")[n].to_numpy() for n in ("category", "pair", "erased_after")
-    )
-    return category, pair, at
+    category, pair, at = gone.sort("erased_after").select("category", "pair", "erased_after").get_columns()
+    return category.to_numpy(), pair.to_numpy(), at.to_numpy()
 
 
 def _conserved(level: int, evidence: Evidence) -> str:
