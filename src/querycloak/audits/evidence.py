@@ -143,7 +143,7 @@ class Evidence:
         return beside.with_columns(place=pl.Series(_places(self.asked["row"].to_numpy(), rows)))
 
     def placed(self, *columns: str) -> pl.DataFrame:
-        """Return these columns of the rows that come from the original, `place`, and the `head` of the search."""
+        """Return these columns and `place` of the rows from the original, with the `head` of their search."""
         rows = self.traced.filter(pl.col("place") >= 0).select("place", *columns).collect()
         return rows.with_columns(head=pl.Series(self.searches.head[rows["place"].to_numpy()]))
 
