@@ -58,22 +58,12 @@ def block(key, counter, n0, n1, n2, out):  # type: ignore[no-untyped-def]
         x1, x6, x11, x12 = _quarter(x1, x6, x11, x12)
         x2, x7, x8, x13 = _quarter(x2, x7, x8, x13)
         x3, x4, x9, x14 = _quarter(x3, x4, x9, x14)
-    out[0] = np.uint32(x0 + _SIGMA[0])
-    out[1] = np.uint32(x1 + _SIGMA[1])
-    out[2] = np.uint32(x2 + _SIGMA[2])
-    out[3] = np.uint32(x3 + _SIGMA[3])
-    out[4] = np.uint32(x4 + key[0])
-    out[5] = np.uint32(x5 + key[1])
-    out[6] = np.uint32(x6 + key[2])
-    out[7] = np.uint32(x7 + key[3])
-    out[8] = np.uint32(x8 + key[4])
-    out[9] = np.uint32(x9 + key[5])
-    out[10] = np.uint32(x10 + key[6])
-    out[11] = np.uint32(x11 + key[7])
-    out[12] = np.uint32(x12 + counter)
-    out[13] = np.uint32(x13 + n0)
-    out[14] = np.uint32(x14 + n1)
-    out[15] = np.uint32(x15 + n2)
+    for place in range(4):
+        out[place] = _SIGMA[place]
+    out[4:12] = key
+    out[12], out[13], out[14], out[15] = counter, n0, n1, n2
+    for place, word in enumerate((x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15)):
+        out[place] = np.uint32(out[place] + word)
 
 
 def key_words(key: bytes) -> Words:
@@ -235,8 +225,7 @@ def _pairs(first, second, features, start, size):  # type: ignore[no-untyped-def
     for p in range(first.size):
         a, b = first[p], second[p]
         if a != last:
-            for place in range(start[a], start[a + 1]):
-                stamp[features[place]] = a
+            stamp[features[start[a] : start[a + 1]]] = a
             last = a
         for place in range(start[b], start[b + 1]):
             common[p] += stamp[features[place]] == a

@@ -15,16 +15,9 @@ from querycloak.kernels.siphash import key_words
 from querycloak.keys import derive
 from querycloak.knowledge import Game
 from querycloak.log import Batch, IntArray, is_same
-from querycloak.methods.cohort import kernel
-from querycloak.methods.cohort.assignment import (
-    ArrivalAssignment,
-    Assignment,
-    CohortState,
-    SimilarityAssignment,
-    topic_number,
-)
+from querycloak.methods.cohort import assignment, kernel
 from querycloak.methods.cohort.audit import GENERATIONS, audits
-from querycloak.methods.shared.labels import LabelMethod, apply_time_policy, labels_setting, time_setting
+from querycloak.methods.shared.labels import LabelMethod, labels_setting, time_setting
 from querycloak.methods.shared.records import ChainedSlots, require_users
 from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, State, StoredState, Traits
 from querycloak.settings import setting
@@ -93,9 +86,9 @@ class Cohort(LabelMethod):
         self._words = key_words(derive(key, "label"))
         self._shard_key = derive(key, "shard")
         self._held = ChainedSlots(texts)
-        kind = SimilarityAssignment if settings.assign == "similar" else ArrivalAssignment
-        self.assignment: Assignment = kind(settings, self._shard_of)
-        self.source_state = CohortState(self.assignment, texts.user)
+        kinds = {"similar": assignment.SimilarityAssignment, "arrival": assignment.ArrivalAssignment}
+        self.assignment: assignment.Assignment = kinds[settings.assign](settings, self._shard_of)
+        self.source_state = assignment.CohortState(self.assignment, texts.user)
         self._records = np.empty(0, np.int64)
         #: With `leftover=join`, the newest full cohort of each shard waits: who is left over may join it.
         self._last_full = np.full(settings.shards if settings.leftover == "join" else 0, kernel.UNASSIGNED)
@@ -171,16 +164,16 @@ class Cohort(LabelMethod):
         if is_same(category) and not (category >= 0).any():
             return np.zeros(category.size, np.int64)
         level_one = self.texts.category.at_level(category, 1)
-        codes = np.unique(level_one)
+        codes, place = np.unique(level_one, return_inverse=True)
         names = self.texts.category.decode(codes).to_list()
-        return np.array([topic_number(name) for name in names], np.int64)[np.searchsorted(codes, level_one)]
+        return np.array([assignment.topic_number(name) for name in names], np.int64)[place]
 
     def _labelled(self, freed: Batch) -> Batch:
         """Draw each record's label from the cohort of its author."""
         cohort = self.assignment.cohort_of[freed.user]
         drawn = np.empty(len(freed), np.int64)
         kernel.draw_labels(*self._words, freed.row, cohort, self.assignment.arrays, drawn)
-        return apply_time_policy(self.settings.time, self._labels.apply(freed.replace(user=drawn)))
+        return self._timed(self._labels.apply(freed.replace(user=drawn)))
 
     def erase(self, users: IntArray, rows: IntArray) -> None:
         """Drop their held records and free their slots: a cohort holds until new users take them."""

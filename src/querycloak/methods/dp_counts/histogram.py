@@ -18,15 +18,9 @@ from querycloak.kernels.arrays import grown
 from querycloak.log import Batch, IntArray
 from querycloak.methods import dp_counts
 from querycloak.methods.dp_counts.audit import bin_counts
+from querycloak.methods.shared import readings
 from querycloak.methods.shared.budget import budget_of, budget_setting, epsilon_setting
 from querycloak.methods.shared.labels import Pseudonyms, labels_setting
-from querycloak.methods.shared.readings import (
-    CodedReadings,
-    mapper_setting,
-    root_setting,
-    taxonomy_setting,
-    topics_setting,
-)
 from querycloak.protector import State, StoredState, Traits
 from querycloak.settings import setting
 from querycloak.text.concept_space import ConceptModel, ConceptSpec
@@ -72,11 +66,11 @@ class DpHistogram(dp_counts.CountsProtector):
         bins: str = setting(
             "concepts", choices=("concepts", "topics"), help="count each of the `concepts`, or only `topics`"
         )
-        topics: str = topics_setting()
+        topics: str = readings.topics_setting()
         only_topics: bool = setting(False, help="leave out concepts and searches that belong to no topic")
-        root: str = root_setting()
-        taxonomy: str = taxonomy_setting()
-        mapper: str = mapper_setting()
+        root: str = readings.root_setting()
+        taxonomy: str = readings.taxonomy_setting()
+        mapper: str = readings.mapper_setting()
         at_least: int = setting(0, at_least=0, help="leave out noisy counts below this; 0: show every line")
         budget: float = budget_setting()
         labels: str = labels_setting()
@@ -87,7 +81,7 @@ class DpHistogram(dp_counts.CountsProtector):
         super().__init__(settings, key, texts, limit=settings.max_queries, cost=settings.epsilon)
         self._labels = Pseudonyms(settings.labels, key, texts)
         self._model = _model(settings)
-        self._readings = CodedReadings(self._model.reader, texts.query, self._model.is_candidate)
+        self._readings = readings.CodedReadings(self._model.reader, texts.query, self._model.is_candidate)
         self._met = np.zeros(0, np.bool_)  # by user code
 
     @classmethod
@@ -121,17 +115,17 @@ class DpHistogram(dp_counts.CountsProtector):
     def promise(cls, settings: Settings) -> Guarantee:
         """Return the guarantee of `dp-histogram` with these settings."""
         s = settings
-        limits = ["conclusions from what all people have in common", "several accounts of one person"]
-        if s.by == "history":
-            limits.insert(0, "that somebody is in the log at all")
-        kinds = ({"user"} if s.by == "history" else set()) | {"category", "count"}
-        if s.bins == "concepts":
-            kinds.add("query")
+        shown = {"category": True, "count": True, "query": s.bins == "concepts", "user": s.by == "history"}
+        allowed = frozenset(name for name, applies in shown.items() if applies)
         return Guarantee(
             statement=f"{s.epsilon:g}-differential privacy of a history's first {s.max_queries} phrases, "
             "whatever they are replaced by",
-            does_not_protect_against=tuple(limits),
-            audits=bin_counts(frozenset(kinds), lambda: _names(s), s.at_least),
+            does_not_protect_against=(
+                *(["that somebody is in the log at all"] if s.by == "history" else []),
+                "conclusions from what all people have in common",
+                "several accounts of one person",
+            ),
+            audits=bin_counts(allowed, lambda: _names(s), s.at_least),
             facts={
                 "epsilon": s.epsilon,
                 "unit": "history",
@@ -241,10 +235,8 @@ class DpHistogram(dp_counts.CountsProtector):
 
 
 def _model(settings: DpHistogram.Settings) -> ConceptModel:
-    spec = ConceptSpec(
-        taxonomy=settings.taxonomy, phrases=settings.mapper, topics=settings.topics, root=settings.root
-    )
-    return ConceptModel(spec)
+    s = settings
+    return ConceptModel(ConceptSpec(taxonomy=s.taxonomy, phrases=s.mapper, topics=s.topics, root=s.root))
 
 
 def _scale(settings: DpHistogram.Settings) -> float:

@@ -16,32 +16,12 @@ from querycloak.guarantee import Guarantee
 from querycloak.kernels.arrays import grown
 from querycloak.keys import derive
 from querycloak.log import Batch, FloatArray, IntArray
-from querycloak.methods.dp_semantic import draws as grouping
+from querycloak.methods.dp_semantic import draws as drawing
 from querycloak.methods.dp_semantic.audit import audits
 from querycloak.methods.dp_semantic.channel import ConceptChannel, concept_spec, epsilon_per_draw
-from querycloak.methods.dp_semantic.draws import drawn, written
-from querycloak.methods.shared.budget import (
-    OVERSPENT,
-    PrivacyBudget,
-    budget_of,
-    budget_setting,
-    epsilon_setting,
-    take_within_limit,
-)
-from querycloak.methods.shared.labels import (
-    LabelMethod,
-    apply_time_policy,
-    coarse_time_setting,
-    labels_setting,
-)
-from querycloak.methods.shared.readings import (
-    CodedReadings,
-    ConceptSlots,
-    mapper_setting,
-    root_setting,
-    taxonomy_setting,
-    topics_setting,
-)
+from querycloak.methods.shared import budget as budgets
+from querycloak.methods.shared import readings
+from querycloak.methods.shared.labels import LabelMethod, coarse_time_setting, labels_setting
 from querycloak.methods.shared.records import RecordProtector
 from querycloak.protector import State, StoredState, Traits
 from querycloak.settings import setting
@@ -79,7 +59,7 @@ class DpSemantic(LabelMethod, RecordProtector):
     class Settings(declared.Settings):
         """Settings of `dp-semantic`."""
 
-        epsilon: float = epsilon_setting(5.0)
+        epsilon: float = budgets.epsilon_setting(5.0)
         per: str = setting(
             "history",
             choices=("history", "query"),
@@ -97,13 +77,13 @@ class DpSemantic(LabelMethod, RecordProtector):
             stronger=("topic", "all"),
             help="replace by `all` concepts, or by those of the same `topic`, which then shows",
         )
-        topics: str = topics_setting()
+        topics: str = readings.topics_setting()
         domain_topics: str = setting(
             "", help="the topics that are domains with `domain=topic`, if others than `topics`"
         )
-        root: str = root_setting()
-        taxonomy: str = taxonomy_setting()
-        mapper: str = mapper_setting()
+        root: str = readings.root_setting()
+        taxonomy: str = readings.taxonomy_setting()
+        mapper: str = readings.mapper_setting()
         max_queries: int | str = setting(
             "own",
             kind=int,
@@ -112,7 +92,7 @@ class DpSemantic(LabelMethod, RecordProtector):
             at_most=10**9,
             help="phrases of a person, each with its share of `epsilon` at once; `own`: as many as there are",
         )
-        budget: float = budget_setting()
+        budget: float = budgets.budget_setting()
         overspent: str = setting(
             "refuse",
             choices=("refuse", "drop"),
@@ -173,8 +153,8 @@ class DpSemantic(LabelMethod, RecordProtector):
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
         self._model = ConceptModel(concept_spec(settings))
-        self._readings = CodedReadings(self._model.reader, texts.query, self._model.is_candidate)
-        self._budget = self.source_state = PrivacyBudget(
+        self._readings = readings.CodedReadings(self._model.reader, texts.query, self._model.is_candidate)
+        self._budget = self.source_state = budgets.PrivacyBudget(
             settings.budget, texts.user, self._spent, worst=self._most, delta=self._delta
         )
         self._users = 0  # the highest user code met, plus 1
@@ -195,7 +175,7 @@ class DpSemantic(LabelMethod, RecordProtector):
             user_independent=True,
             needs_user_independent_input=True,
             stored_state=StoredState("budget", shared=True),
-            budget=budget_of(settings.budget, settings.overspent),
+            budget=budgets.budget_of(settings.budget, settings.overspent),
             main_setting="epsilon",
             channel=ConceptChannel(settings),
         )
@@ -257,11 +237,9 @@ class DpSemantic(LabelMethod, RecordProtector):
         if not affordable.all() and self.settings.overspent == "refuse":
             self._budget.raise_overspent(people, _WAY_OUT)
         stays = np.isin(held.user, people[affordable])
-        self.drop(held.row[~stays], OVERSPENT)
+        self.drop(held.row[~stays], budgets.OVERSPENT)
         held = held[stays]
-        self._draws += np.bincount(
-            held.user, self._readings.sizes(held.query), minlength=self._draws.size
-        ).astype(np.int64)
+        np.add.at(self._draws, held.user, self._readings.sizes(held.query))
         self._amount[people[affordable]] += self.settings.epsilon
         # All are released at the end, one moment, so that their order is independent of their authors.
         return self._replace(held.replace(seq=np.zeros(len(held), np.int64)))
@@ -278,12 +256,13 @@ class DpSemantic(LabelMethod, RecordProtector):
         most = np.full(people.size, _MANY if own == "own" else int(own))
         used, draws = self._draws[people], self._draws[people]
         need = self._readings.sizes(batch.query)
-        taken = take_within_limit(place, need, draws, np.minimum(most, self._affordable(people)))
-        allowed = take_within_limit(place, need, used, most)
+        affordable = np.minimum(most, self._affordable(people))
+        taken = budgets.take_within_limit(place, need, draws, affordable)
+        allowed = budgets.take_within_limit(place, need, used, most)
         if (allowed & ~taken).any() and self.settings.overspent == "refuse":
             self._budget.raise_overspent(np.unique(batch.user[allowed & ~taken]), _WAY_OUT)
         self.drop(batch.row[~allowed & ~taken], ALL_USED)
-        self.drop(batch.row[allowed & ~taken], OVERSPENT)
+        self.drop(batch.row[allowed & ~taken], budgets.OVERSPENT)
         self._draws[people], self._amount[people] = draws, self._cost_of(draws)
         return batch[taken]
 
@@ -315,17 +294,16 @@ class DpSemantic(LabelMethod, RecordProtector):
             concept = self._drawn(batch, slots, self._draws[batch.user[slots.record]])
         else:
             concept = self._grouped(batch, slots)
-        query, category = written(self._model, self._readings, batch, slots, concept, self.settings.rebuild)
-        new = batch.replace(query=query, category=category, user=self._labels.of(batch.user))
-        return apply_time_policy(self.settings.time, new)
+        rebuild = self.settings.rebuild
+        query, category = drawing.written(self._model, self._readings, batch, slots, concept, rebuild)
+        return self._timed(self._labels.apply(batch.replace(query=query, category=category)))
 
-    def _drawn(self, batch: Batch, slots: ConceptSlots, draws: IntArray) -> IntArray:
+    def _drawn(self, batch: Batch, slots: readings.ConceptSlots, draws: IntArray) -> IntArray:
         levels, level = np.unique(draws, return_inverse=True)
         share = np.array([epsilon_per_draw(self.settings, int(m)) for m in levels])[level]
-        key = derive(self.key, "draws")
-        return drawn(self._model, slots, batch.row, share, key)
+        return drawing.drawn(self._model, slots, batch.row, share, derive(self.key, "draws"))
 
-    def _grouped(self, batch: Batch, slots: ConceptSlots) -> IntArray:
+    def _grouped(self, batch: Batch, slots: readings.ConceptSlots) -> IntArray:
         """Draw once for similar concepts of a history, and assign the draws to its slots in random order.
 
         Each domain of a history by itself: which domain a slot is of shows anyway, and must not change.
@@ -336,18 +314,18 @@ class DpSemantic(LabelMethod, RecordProtector):
         order = np.argsort(part, kind="stable")
         whole = np.split(order, np.flatnonzero(np.diff(part[order])) + 1)
         parts = [own[start:end] for own in whole for start, end in accounting.segments(own.size)]
-        found = [grouping.centroids(slots.concept[own], size, space) for own in parts]
+        found = [drawing.centroids(slots.concept[own], size, space) for own in parts]
         # each draw is named by a slot of its part, which needs none of its own now
         named = np.concatenate([own[: m.size] for own, (m, _) in zip(parts, found, strict=True)])
         middles = np.concatenate([middle for middle, _ in found])
-        fewer = ConceptSlots(slots.record[named], slots.turn[named], middles)
+        fewer = readings.ConceptSlots(slots.record[named], slots.turn[named], middles)
         draws = np.bincount(owner[named])[owner[named]]
         new = np.split(self._drawn(batch, fewer, draws), np.cumsum([m.size for m, _ in found])[:-1])
         out = np.empty(slots.concept.size, np.int64)
         key = derive(self.key, "deal")
         for own, (_, sizes), concept in zip(parts, found, new, strict=True):
             chance = (batch.row[slots.record[own]] << 20) + slots.turn[own]
-            out[own] = grouping.dealt(concept, sizes, key, chance)
+            out[own] = drawing.dealt(concept, sizes, key, chance)
         return out
 
     def facts(self, tally: State | None = None) -> dict[str, Any]:
@@ -394,8 +372,7 @@ class DpSemantic(LabelMethod, RecordProtector):
         """Drop the held records of these users, and what they have spent: their codes never return."""
         super().erase(users, rows)
         self._grow(users)
-        self._draws[users] = 0
-        self._amount[users] = 0
+        self._draws[users] = self._amount[users] = 0
         self._budget.erase(users)
 
     def snapshot(self) -> State:

@@ -122,8 +122,7 @@ def _likeness(support, sample, sample_start, candidates, share, out):  # type: i
     for s in range(support.size):
         c = support[s]
         mine = start[c + 1] - start[c]
-        for place in range(start[c], start[c + 1]):
-            stamp[features[place]] = c
+        stamp[features[start[c] : start[c + 1]]] = c
         d = domain[c]
         for p in range(sample_start[d], sample_start[d + 1]):
             o = sample[p]
@@ -144,8 +143,7 @@ def _best(shown, level, half, lowest, support, log_prior, log_total, candidates,
     for i in range(shown.size):
         o, v = shown[i], level[i]
         theirs = start[o + 1] - start[o]
-        for place in range(start[o], start[o + 1]):
-            stamp[features[place]] = i
+        stamp[features[start[o] : start[o + 1]]] = i
         best = -np.inf
         for s in range(support.size):
             if log_prior[s] - lowest[v] + half[v] <= best:
@@ -167,10 +165,8 @@ def totals(support: IntArray, half: FloatArray, candidates: Candidates, share: F
     """Estimate, for each level and concept, the logarithm of the sum of all weights."""
     draws = np.random.default_rng(0)
     start = candidates.members_start
-    chosen = [
-        draws.permutation(candidates.members[start[d] : start[d + 1]])[:_SAMPLE]
-        for d in range(start.size - 1)
-    ]
+    domains = np.split(candidates.members, start[1:-1])
+    chosen = [draws.permutation(members)[:_SAMPLE] for members in domains]
     bounds = np.concatenate([[0], np.cumsum([some.size for some in chosen])])
     counts = np.zeros((support.size, _BINS))
     _likeness(support, np.concatenate(chosen).astype(np.int64), bounds, candidates, share, counts)

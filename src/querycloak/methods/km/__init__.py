@@ -22,13 +22,7 @@ from querycloak.methods.km import deletion
 from querycloak.methods.km.audit import audits
 from querycloak.methods.km.deletion import HistoryTerms, Outcome
 from querycloak.methods.shared import sessions as histories
-from querycloak.methods.shared.labels import (
-    LabelMethod,
-    apply_time_policy,
-    coarse_time_setting,
-    labels_setting,
-    pseudonyms,
-)
+from querycloak.methods.shared.labels import LabelMethod, coarse_time_setting, labels_setting, pseudonyms
 from querycloak.methods.shared.records import WindowProtector, require_users
 from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
 from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, Traits
@@ -45,12 +39,9 @@ def supports(histories: Iterable[Iterable[str]], m: int) -> dict[tuple[str, ...]
     >>> supports([["a", "b"], ["b", "a", "a"], ["b"]], 2)
     {('a',): 2, ('b',): 3, ('a', 'b'): 2}
     """
-    found: Counter[tuple[str, ...]] = Counter()
-    for history in histories:
-        terms = sorted(set(history))
-        for size in range(1, m + 1):
-            found.update(combinations(terms, size))
-    return dict(found)
+    lists = [sorted(set(history)) for history in histories]
+    sizes = range(1, m + 1)
+    return dict(Counter(found for terms in lists for size in sizes for found in combinations(terms, size)))
 
 
 def is_km_anonymous(histories: Iterable[Iterable[str]], k: int, m: int) -> bool:
@@ -145,7 +136,6 @@ class Km(LabelMethod, WindowProtector):
 
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
-        self.has_parts = settings.has_parts
         self.per_row = settings.urls == "terms"  # every clicked page counts by itself
         self._terms = Dictionary()
         self._queries = Tokenizer(texts.query, self._terms)
@@ -168,23 +158,20 @@ class Km(LabelMethod, WindowProtector):
     def traits(cls, settings: Settings) -> Traits:
         """Return the properties of `km` with these settings."""
         by_time = settings.history in ("session", "day", "week") or settings.window != "none"
-        urls = frozenset({"url"})
         in_rows = settings.urls == "terms"
+        times = {"time"} if settings.time == "drop" else set()
+        bound = AttackBound(Game.IDENTIFICATION, 1 / settings.k, Knowledge.TEXTS, known_terms=settings.m)
         return Traits(
-            reads=frozenset({"user", "query", "time"}) | (urls if in_rows else frozenset()),
+            reads=frozenset({"user", "query", "time", "url"} if in_rows else {"user", "query", "time"}),
             requires=USER_AND_QUERY | ({"time"} if by_time else frozenset()),
             rewrites=frozenset({"user", "query", "time"}),
-            empties=frozenset({"rank", "category"})
-            | (frozenset() if in_rows else urls)
-            | frozenset({"time"} if settings.time == "drop" else ()),
+            empties=frozenset({"rank", "category"} if in_rows else {"rank", "category", "url"}) | times,
             needs_whole_log=settings.window == "none",
             unit="row" if in_rows else "search",
             labels=Labels.PARTS if settings.has_parts else Labels.OWN,
             fresh_labels=settings.labels == "fresh",
             needs_authors=True,
-            bounds=(
-                AttackBound(Game.IDENTIFICATION, 1 / settings.k, Knowledge.TEXTS, known_terms=settings.m),
-            ),
+            bounds=(bound,),
             spark_form="querycloak.methods.km:window",
             main_setting="k",
         )
@@ -229,7 +216,7 @@ class Km(LabelMethod, WindowProtector):
         # all leave at one moment, so that their order tells nothing about who asked
         seq = np.full(len(held), moment, np.int64)
         released = held.replace(query=query, user=self._label(held), blank=blank, seq=seq)
-        return apply_time_policy(self.settings.time, released[query >= 0])
+        return self._timed(released[query >= 0])
 
     def _uses(self, held: Batch) -> TermOccurrences:
         return TermOccurrences.of(held, self._queries, self._urls if self.per_row else None)
@@ -274,12 +261,12 @@ class Km(LabelMethod, WindowProtector):
         how, window = self.settings.history, self.settings.window
         none = np.zeros(len(held), np.int64)
         whole = none if window == "none" else histories.calendar(held.time, window)
+        if how == "all":
+            return whole, none
         if how == "session":
             return whole, histories.sessions(held.user, held.time)
         if how in ("day", "week"):
             return whole, histories.calendar(held.time, str(how))
-        if how == "all":
-            return whole, none
         return whole, histories.search_index(held.user, held.query, held.time) // int(how)
 
     def _delete(self, entries: HistoryTerms) -> Outcome:
@@ -293,7 +280,7 @@ class Km(LabelMethod, WindowProtector):
 
     def _label(self, held: Batch) -> IntArray:
         """Return the label of each history: the user's own, or one that is not linked to other parts."""
-        if not self.has_parts:
+        if not self.settings.has_parts:
             return self._labels.of(held.user)
         window, part = self._parts(held)
         history = histories.dense_ids(held.user, window, part)
@@ -322,7 +309,7 @@ class Km(LabelMethod, WindowProtector):
 
     def label_of(self, users: IntArray) -> IntArray:
         """Return the label that stands for each user in what leaves; a split person has several."""
-        return users if self.has_parts else self._labels.of(users)
+        return users if self.settings.has_parts else self._labels.of(users)
 
 
 def window(settings: Km.Settings) -> str:

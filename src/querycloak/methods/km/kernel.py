@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from querycloak.kernels.order import group
 from querycloak.log import IntArray
 
 #: Combinations have at most so many terms.
@@ -173,16 +174,6 @@ def _last_touched(item, start, touched, end, last):  # type: ignore[no-untyped-d
             last[e], end[e] = place, start[h + 1]
 
 
-@njit(cache=True, nogil=True)
-def by_term(item, first):  # type: ignore[no-untyped-def]
-    """Sort the places of items by item, in order within each; those of item x stand from first[x] on."""
-    free, places = first.copy(), np.empty(item.size, np.int64)
-    for e in range(item.size):
-        places[free[item[e]]] = e
-        free[item[e]] += 1
-    return places
-
-
 @dataclass
 class SweepResult:
     """The result of one pass over all combinations: deletions, and frequent combinations by term.
@@ -220,8 +211,7 @@ def delete_rare_combinations(
     )
     end, last = np.empty(item.size, np.int64), np.empty(item.size, np.int64)
     _last_touched(item, start, touched, end, last)
-    first = np.concatenate([[0], np.cumsum(np.bincount(item, minlength=terms))])
-    entries = by_term(item, first)
+    entries, first = group(item, terms)
     behind = np.bincount(item, end - np.arange(item.size) - 1, minlength=terms)
     _delete_rare(
         m, k, item, person, end, first, entries, result.kept, touched, last,

@@ -18,22 +18,9 @@ from querycloak.guarantee import Guarantee
 from querycloak.kernels import siphash
 from querycloak.keys import derive
 from querycloak.log import MISSING, Batch, IntArray
-from querycloak.methods.microaggregation import mdav, tree_distance
+from querycloak.methods.microaggregation import mdav, representatives, tree_distance
 from querycloak.methods.microaggregation.audit import audits
-from querycloak.methods.microaggregation.representatives import (
-    Draws,
-    diversify_picks,
-    is_required,
-    merge_until_diverse,
-    proportional_picks,
-)
-from querycloak.methods.shared.labels import (
-    LabelMethod,
-    apply_time_policy,
-    coarse_time_setting,
-    labels_setting,
-)
-from querycloak.methods.shared.readings import mapper_setting, taxonomy_setting
+from querycloak.methods.shared.labels import LabelMethod, coarse_time_setting, labels_setting
 from querycloak.methods.shared.records import RecordProtector, require_users
 from querycloak.protector import USER_AND_QUERY, Traits
 from querycloak.settings import setting
@@ -63,14 +50,6 @@ class GroupSettings(declared.Settings):
         stronger="smaller",
         help="how far a history's topics may be from those of all histories together; 1: as far as can be",
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaxonomySettings(declared.Settings):
-    """Settings of a microaggregation that maps phrases to categories."""
-
-    mapper: str = mapper_setting()
-    taxonomy: str = taxonomy_setting()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +92,8 @@ class Microaggregation(LabelMethod, RecordProtector):
     @classmethod
     def columns(cls, settings: Any) -> frozenset[str]:
         """Return the columns that histories are made of."""
-        return cls.reads | {"category"} if is_required(settings) and not cls.sets_categories else cls.reads
+        needed = representatives.is_required(settings) and not cls.sets_categories
+        return cls.reads | {"category"} if needed else cls.reads
 
     @classmethod
     def traits(cls, settings: Any) -> Traits:
@@ -123,7 +103,7 @@ class Microaggregation(LabelMethod, RecordProtector):
         return Traits(
             reads=columns,
             # without categories in the log no audit could see the topics
-            requires=USER_AND_QUERY | frozenset({"category"} if is_required(settings) else ()),
+            requires=USER_AND_QUERY | ({"category"} if representatives.is_required(settings) else set()),
             rewrites=_REWRITES,
             empties=(_REWRITES - filled) | frozenset({"time"} if settings.time == "drop" else ()),
             needs_whole_log=True,
@@ -196,9 +176,9 @@ class Microaggregation(LabelMethod, RecordProtector):
             return self.texts.category.at_level(one.category, 1)
 
         made = [represent(members, rows) for members, rows in zip(groups, own, strict=True)]
-        if is_required(self.settings):
-            groups, made = merge_until_diverse(groups, own, made, represent, topics, self.settings)
-        return groups, made
+        if not representatives.is_required(self.settings):
+            return groups, made
+        return representatives.merge_until_diverse(groups, own, made, represent, topics, self.settings)
 
     def _release(self, users: IntArray, groups: list[IntArray], made: list[Batch]) -> Batch:
         """Return the records of each group once per member, numbered from -1 down."""
@@ -211,7 +191,7 @@ class Microaggregation(LabelMethod, RecordProtector):
         columns["user"] = self._labels.of(np.repeat(users[np.concatenate(groups)], size))
         columns["row"] = -1 - np.arange(int(size.sum()))
         columns["seq"] = np.zeros(int(size.sum()), np.int64)  # all are released at the end of the log
-        return apply_time_policy(self.settings.time, Batch.of(columns, self.texts))
+        return self._timed(Batch.of(columns, self.texts))
 
     def _shown(self, query: IntArray, **columns: IntArray) -> Batch:
         """Return records of a history with these columns; the others are empty."""
@@ -224,7 +204,7 @@ class Microaggregation(LabelMethod, RecordProtector):
         profiles = tree_distance.people(parent, start, node[order], np.ones(node.size, np.int64))
         return mdav.group(profiles, self.settings.k, np.arange(users, dtype=np.uint64), most=mdav.EXACT)
 
-    def draws(self, records: Batch, purpose: int = _PICK) -> Draws:
+    def draws(self, records: Batch, purpose: int = _PICK) -> representatives.Draws:
         """Return a number for each record, drawn from its content: the order of a file decides nothing."""
         key, content = derive(self.key, "picks"), np.zeros(len(records), np.uint64)
         for name in sorted(self.columns(self.settings) - {"user", "time", "rank"}):
@@ -238,14 +218,16 @@ class Microaggregation(LabelMethod, RecordProtector):
     def _picks(self, records: Batch, members: IntArray) -> IntArray:
         """Return the places of each member's share of records, by the frequencies of queries."""
         own = np.searchsorted(members, records.user)
-        return self._diversify(proportional_picks(own, records.query, self.draws(records)), records)
+        chosen = representatives.proportional_picks(own, records.query, self.draws(records))
+        return self._diversify(chosen, records)
 
     def _diversify(self, chosen: IntArray, records: Batch) -> IntArray:
         """Return picks that have the required number of topics; the least draws are preferred."""
-        if self.settings.diversity == 1:
+        least = self.settings.diversity
+        if least == 1:
             return chosen
         top = self.texts.category.at_level(records.category, 1)
         topic, known = np.full(top.size, MISSING, np.int64), top >= 0
         prints = self.texts.category.fingerprints(top[known], derive(self.key, "topics"))
         topic[known] = np.unique(prints, return_inverse=True)[1]  # numbers that no order of arrival decides
-        return diversify_picks(chosen, topic, self.draws(records).astype(np.float64), self.settings.diversity)
+        return representatives.diversify_picks(chosen, topic, self.draws(records).astype(np.float64), least)

@@ -13,16 +13,10 @@ from querycloak.kernels import siphash
 from querycloak.kernels.arrays import spans
 from querycloak.keys import derive
 from querycloak.log import MISSING, Batch, FloatArray, IntArray
-from querycloak.methods.microaggregation import (
-    GroupSettings,
-    Microaggregation,
-    ReleaseSettings,
-    TaxonomySettings,
-    mdav,
-    topic_groups,
-)
+from querycloak.methods import microaggregation
+from querycloak.methods.microaggregation import mdav, topic_groups
 from querycloak.methods.microaggregation.representatives import diversify_picks, member_quotas, ranked_picks
-from querycloak.methods.shared.readings import CodedReadings
+from querycloak.methods.shared.readings import CodedReadings, mapper_setting, taxonomy_setting
 from querycloak.settings import setting
 from querycloak.text.reader import TextReader, TextSpec
 from querycloak.text.taxonomy import Taxonomy
@@ -33,7 +27,15 @@ COIN: Final = 9  # the purpose of draws that round a share of copies
 _PICK: Final = 1  # the purpose of the draws that pick queries
 
 
-class MicroaggMeanings(Microaggregation):
+@dataclass(frozen=True, kw_only=True)
+class TaxonomySettings(declared.Settings):
+    """Settings of a microaggregation that maps phrases to categories."""
+
+    mapper: str = mapper_setting()
+    taxonomy: str = taxonomy_setting()
+
+
+class MicroaggMeanings(microaggregation.Microaggregation):
     """Microaggregation by the categories of phrases in a taxonomy."""
 
     def __init__(self, settings: Any, key: bytes, texts: Dictionaries) -> None:
@@ -69,7 +71,7 @@ class MicroaggSemantic(MicroaggMeanings):
     sets_categories = True
 
     @dataclass(frozen=True, kw_only=True)
-    class Settings(ReleaseSettings, TaxonomySettings, GroupSettings):
+    class Settings(microaggregation.ReleaseSettings, TaxonomySettings, microaggregation.GroupSettings):
         """Settings of `microagg-semantic`."""
 
         asked_by: int = setting(
@@ -206,11 +208,11 @@ class MicroaggTopic(MicroaggMeanings):
     """
 
     name = "microagg-topic"
-    reads = Microaggregation.reads | {"category"}
+    reads = MicroaggMeanings.reads | {"category"}
     _categories: _QueryCategories
 
     @dataclass(frozen=True, kw_only=True)
-    class Settings(ReleaseSettings, TaxonomySettings, GroupSettings):
+    class Settings(microaggregation.ReleaseSettings, TaxonomySettings, microaggregation.GroupSettings):
         """Settings of `microagg-topic`."""
 
         categories: int = setting(

@@ -9,15 +9,10 @@ import numpy as np
 
 from querycloak import settings as declared
 from querycloak.log import MISSING, NO_TIME, Batch, IntArray
-from querycloak.methods.microaggregation import (
-    GroupSettings,
-    Microaggregation,
-    ReleaseSettings,
-    mdav,
-    tree_distance,
-)
+from querycloak.methods.microaggregation import GroupSettings, Microaggregation, ReleaseSettings, mdav
 from querycloak.methods.microaggregation.representatives import common_right_part, means
 from querycloak.methods.microaggregation.text_distance import WEIGHTS, distances, starts_of, summary_vectors
+from querycloak.methods.microaggregation.tree_distance import UNIT
 from querycloak.settings import setting
 from querycloak.text.urls import labels_of
 
@@ -115,7 +110,7 @@ class MicroaggSyntactic(Microaggregation):
 
     def _group(self, held: Batch) -> IntArray:
         """Return the groups of the users of some records, by all of their distances."""
-        apart = np.rint(distances(held, self.settings.weights) * tree_distance.UNIT).astype(np.int32)
+        apart = np.rint(distances(held, self.settings.weights) * UNIT).astype(np.int32)
         return mdav.by_matrix(apart, self.settings.k, np.arange(apart.shape[0], dtype=np.uint64))
 
     def _representative(self, records: Batch, members: IntArray) -> Batch:

@@ -133,9 +133,7 @@ def _by_matrix(matrix, k, place, labels):  # type: ignore[no-untyped-def]
 
 def places(rank: Ranks) -> IntArray:
     """Return the place of each member in the order of the ranks, which should all differ."""
-    place = np.empty(len(rank), np.int64)
-    place[np.argsort(rank, kind="stable")] = np.arange(len(rank))
-    return place
+    return np.argsort(np.argsort(rank, kind="stable"))
 
 
 def by_matrix(matrix: npt.NDArray[np.integer], k: int, rank: Ranks) -> IntArray:
@@ -156,24 +154,22 @@ class _Groups(NamedTuple):
     spread: IntArray  # of each group: the sum of all distances to its most central member
 
 
-def group(distances: Distances, k: int, rank: Ranks, most: int, threads: int | None = None) -> IntArray:
+def group(distances: Distances, k: int, rank: Ranks, most: int) -> IntArray:
     """Return the group number of each member, without a matrix of all distances.
 
     All groups have k members, and one has up to 2k - 1. Up to `most` members are one block.
     """
     if len(rank) <= most:
-        return by_matrix(distances.matrix(threads=threads), k, rank)
-    found = _group(distances, np.argsort(rank, kind="stable"), k, rank, most, threads)
+        return by_matrix(distances.matrix(), k, rank)
+    found = _group(distances, np.argsort(rank, kind="stable"), k, rank, most)
     for share in _AGAIN:
-        found = _regroup(distances, found, share, k, rank, most, threads)
+        found = _regroup(distances, found, share, k, rank, most)
     labels = np.empty(len(rank), np.int64)
     labels[found.members] = found.labels
     return labels
 
 
-def blocks(
-    distances: RowDistances, members: IntArray, k: int, most: int, threads: int | None = None
-) -> list[IntArray]:
+def blocks(distances: RowDistances, members: IntArray, k: int, most: int) -> list[IntArray]:
     """Return blocks of members, which come in the order of their ranks; sizes but one are multiples of k."""
     done, waiting = [], [members]
     while waiting:
@@ -181,17 +177,17 @@ def blocks(
         if block.size <= most or block.size < 4 * k:
             done.append(block)
             continue
-        order = np.argsort(_direction(distances, block, threads), kind="stable")  # equals stay by rank
+        order = np.argsort(_direction(distances, block), kind="stable")  # equals stay by rank
         half = block.size // 2 // k * k
         for part in (order[half:], order[:half]):
             waiting.append(block[np.sort(part)])
     return done
 
 
-def _direction(distances: RowDistances, block: IntArray, threads: int | None) -> IntArray:
+def _direction(distances: RowDistances, block: IntArray) -> IntArray:
     """Return the place of each member on the line along which distances to landmarks differ most."""
-    parts = np.array_split(block, cores(threads))
-    rows = each(lambda part: distances.rows(block[:_LANDMARKS], part), parts, threads)
+    parts = np.array_split(block, cores())
+    rows = each(lambda part: distances.rows(block[:_LANDMARKS], part), parts)
     table = (np.hstack(rows) >> _COARSE).astype(np.int64)
     table -= table.sum(axis=0) // table.shape[0]  # a member's mean distance is no direction
     table -= table.sum(axis=1, keepdims=True) // table.shape[1]
@@ -202,11 +198,9 @@ def _direction(distances: RowDistances, block: IntArray, threads: int | None) ->
     return np.asarray(main @ floats).astype(np.int64)
 
 
-def _group(
-    distances: Distances, members: IntArray, k: int, rank: Ranks, most: int, threads: int | None
-) -> _Groups:
+def _group(distances: Distances, members: IntArray, k: int, rank: Ranks, most: int) -> _Groups:
     """Group the members of each block."""
-    parts = blocks(distances, members, k, most, threads)
+    parts = blocks(distances, members, k, most)
 
     def one(block: IntArray) -> tuple[IntArray, IntArray]:
         matrix = distances.matrix(block, threads=1)
@@ -214,17 +208,14 @@ def _group(
         spread = [matrix[np.ix_(own, own)].sum(axis=1, dtype=np.int64).min() for own in split(labels)]
         return labels, np.array(spread, np.int64)
 
-    found = each(one, parts, threads)
+    found = each(one, parts)
     before = np.cumsum([0, *(spread.size for _, spread in found)])
     labels = [own + first for (own, _), first in zip(found, before, strict=False)]
-    return _Groups(
-        np.concatenate(parts), np.concatenate(labels), np.concatenate([spread for _, spread in found])
-    )
+    spreads = np.concatenate([spread for _, spread in found])
+    return _Groups(np.concatenate(parts), np.concatenate(labels), spreads)
 
 
-def _regroup(
-    distances: Distances, old: _Groups, share: float, k: int, rank: Ranks, most: int, threads: int | None
-) -> _Groups:
+def _regroup(distances: Distances, old: _Groups, share: float, k: int, rank: Ranks, most: int) -> _Groups:
     """Group the members of the loosest groups again, if that reduces their spread."""
     size = np.bincount(old.labels)
     loosest = np.argsort(-(old.spread // size), kind="stable")[: int(share * size.size)]
@@ -234,7 +225,7 @@ def _regroup(
     again[loosest] = True
     chosen = again[old.labels]
     pool = old.members[chosen]
-    new = _group(distances, pool[np.argsort(rank[pool], kind="stable")], k, rank, most, threads)
+    new = _group(distances, pool[np.argsort(rank[pool], kind="stable")], k, rank, most)
     if new.spread.sum() >= old.spread[again].sum():
         return old
     number = np.cumsum(~again) - 1

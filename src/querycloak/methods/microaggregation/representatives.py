@@ -111,9 +111,7 @@ def common_right_part(hosts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     first, *others = hosts
     size = len(first)
     for other in others:
-        size = min(
-            size, len(other), next((i for i in range(size) if other[i : i + 1] != first[i : i + 1]), size)
-        )
+        size = next((i for i in range(size) if other[i : i + 1] != first[i : i + 1]), size)
     return first[:size]
 
 

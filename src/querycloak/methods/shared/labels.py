@@ -120,3 +120,7 @@ class LabelMethod(Protector):
     def label_of(self, users: IntArray) -> IntArray:
         """Return the label that stands for each user in what leaves."""
         return self._labels.of(users)
+
+    def _timed(self, batch: Batch) -> Batch:
+        """Return the batch with the times that the setting `time` allows."""
+        return apply_time_policy(self.settings.time, batch)

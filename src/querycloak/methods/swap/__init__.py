@@ -20,7 +20,7 @@ from querycloak.kernels.siphash import key_words
 from querycloak.keys import derive
 from querycloak.knowledge import Game
 from querycloak.log import MISSING, Batch, Flags, IntArray
-from querycloak.methods.shared.labels import LabelMethod, apply_time_policy, labels_setting, time_setting
+from querycloak.methods.shared.labels import LabelMethod, labels_setting, time_setting
 from querycloak.methods.shared.records import SlotBuffer
 from querycloak.methods.swap import kernel
 from querycloak.methods.swap.audit import audits, remaining
@@ -275,7 +275,7 @@ class Swap(LabelMethod):
         counts = np.bincount(level, minlength=1)
         self.levels.update({n: int(counts[n]) for n in np.flatnonzero(counts).tolist()})
         moved = self._held.pop(slots).replace(user=label, seq=seq)
-        return apply_time_policy(self.settings.time, self._labels.apply(moved))
+        return self._timed(self._labels.apply(moved))
 
     def erase(self, users: IntArray, rows: IntArray) -> None:
         """Take their records and tokens out of every category, and what one bag then has more than the other.

@@ -121,14 +121,18 @@ def _another_token(k0, k1, origin, size, distinct, tokens, pool, categories, c):
 
 
 @njit(forceinline=True)
-def _one_less(key, tokens):  # type: ignore[no-untyped-def]
-    """Count one token less, and tell whether it was the last."""
-    row = slot_of(tokens, key)
-    if tokens[row, 1] == 1:
+def _fewer(row, count, tokens):  # type: ignore[no-untyped-def]
+    """Count so many tokens less; return whether these were all of a row."""
+    if tokens[row, 1] == count:
         remove_slot(tokens, row)
         return True
-    tokens[row, 1] -= 1
+    tokens[row, 1] -= count
     return False
+
+
+@njit(forceinline=True)
+def _one_less(key, tokens):  # type: ignore[no-untyped-def]
+    return _fewer(slot_of(tokens, key), np.int64(1), tokens)
 
 
 @njit(forceinline=True)
@@ -208,27 +212,19 @@ def guarded(  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _take_marked(c, distinct, tokens, pool, categories, out):  # type: ignore[no-untyped-def]
     """Take out the records and tokens that are marked; give how many of both are left, and write records."""
-    start, records, entries = categories[c, START], categories[c, HELD], categories[c, HELD]
-    left, n = entries, 0
-    if distinct:
-        entries = categories[c, USERS]
+    start, records, left, n = categories[c, START], categories[c, HELD], categories[c, HELD], 0
+    entries = categories[c, USERS] if distinct else records
     for place in range(start + records - 1, start - 1, -1):
         if pool[place, ORIGIN] < 0:
             out[n] = pool[place, RECORD]
             n, records = n + 1, records - 1
-            pool[place, RECORD], pool[place, ORIGIN] = (
-                pool[start + records, RECORD],
-                pool[start + records, ORIGIN],
-            )
+            last = start + records
+            pool[place, RECORD], pool[place, ORIGIN] = pool[last, RECORD], pool[last, ORIGIN]
     for place in range(start + entries - 1, start - 1, -1):
         if pool[place, TOKEN] < 0:
             row = slot_of(tokens, c * MOST_USERS + ERASED_TOKEN - pool[place, TOKEN])
             count = tokens[row, 1] if distinct else np.int64(1)
-            if tokens[row, 1] == count:
-                remove_slot(tokens, row)
-                categories[c, USERS] -= 1
-            else:
-                tokens[row, 1] -= count
+            categories[c, USERS] -= _fewer(row, count, tokens)
             entries, left = entries - 1, left - count
             pool[place, TOKEN] = pool[start + entries, TOKEN]
     return n, records, left
@@ -253,10 +249,8 @@ def erase(k0, k1, distinct, touched, tokens, pool, categories, out):  # type: ig
             records -= 1
             drawn[surplus] = pool[place, RECORD]
             surplus += 1
-            pool[place, RECORD], pool[place, ORIGIN] = (
-                pool[start + records, RECORD],
-                pool[start + records, ORIGIN],
-            )
+            last = start + records
+            pool[place, RECORD], pool[place, ORIGIN] = pool[last, RECORD], pool[last, ORIGIN]
         while left > records:
             entries = categories[c, USERS] if distinct else left
             place = start + low_below(_word(k0, k1, categories, c), entries)
@@ -284,10 +278,7 @@ def promote_to_parent(c, distinct, tokens, pool, categories, free, ends):  # typ
             user = pool[place, TOKEN]
             row = slot_of(tokens, c * MOST_USERS + user)
             count = tokens[row, 1] if distinct else np.int64(1)
-            if tokens[row, 1] == count:
-                remove_slot(tokens, row)
-            else:
-                tokens[row, 1] -= count
+            _fewer(row, count, tokens)
             _add_token(user, count, parent, distinct, tokens, pool, categories)
         categories[parent, HELD] += 1
     categories[c, HELD] = categories[c, USERS] = 0
