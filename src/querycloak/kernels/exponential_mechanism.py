@@ -58,12 +58,10 @@ def block(key, counter, n0, n1, n2, out):  # type: ignore[no-untyped-def]
         x1, x6, x11, x12 = _quarter(x1, x6, x11, x12)
         x2, x7, x8, x13 = _quarter(x2, x7, x8, x13)
         x3, x4, x9, x14 = _quarter(x3, x4, x9, x14)
-    for place in range(4):
-        out[place] = _SIGMA[place]
-    out[4:12] = key
-    out[12], out[13], out[14], out[15] = counter, n0, n1, n2
-    for place, word in enumerate((x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15)):
-        out[place] = np.uint32(out[place] + word)
+    out[0], out[1], out[2], out[3] = x0 + _SIGMA[0], x1 + _SIGMA[1], x2 + _SIGMA[2], x3 + _SIGMA[3]
+    out[4], out[5], out[6], out[7] = x4 + key[0], x5 + key[1], x6 + key[2], x7 + key[3]
+    out[8], out[9], out[10], out[11] = x8 + key[4], x9 + key[5], x10 + key[6], x11 + key[7]
+    out[12], out[13], out[14], out[15] = x12 + counter, x13 + n0, x14 + n1, x15 + n2
 
 
 def key_words(key: bytes) -> Words:

@@ -138,7 +138,7 @@ class CountsProtector(Protector):
         self._reserve(users)
         people, place = np.unique(users, return_inverse=True)
         used = self._used[people]
-        taken = take_within_limit(place, need, used, np.full(people.size, self._limit))
+        taken: Flags = take_within_limit(place, need, used, np.full(people.size, self._limit))
         self._used[people] = used
         return taken
 

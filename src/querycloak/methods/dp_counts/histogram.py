@@ -259,6 +259,5 @@ def _bins(settings: DpHistogram.Settings, model: ConceptModel) -> pl.DataFrame:
 
 
 def _names(settings: DpHistogram.Settings) -> set[str]:
-    """Return the names of all bins."""
     bins = _bins(settings, _model(settings))
     return set(bins["query" if "query" in bins.columns else "category"])

@@ -390,7 +390,6 @@ class DpSemantic(LabelMethod, RecordProtector):
 
 
 def _promise(s: DpSemantic.Settings) -> str:
-    """Return the statement of the guarantee of these settings."""
     if s.rebuild == "paper":
         return "none: words that the mapping removed are put back as they were (`rebuild=paper`)"
     bound = f"{s.epsilon:g}-differential privacy"
@@ -403,7 +402,6 @@ def _promise(s: DpSemantic.Settings) -> str:
 
 
 def _limits(s: DpSemantic.Settings) -> tuple[str, ...]:
-    """Return what the guarantee of these settings does not protect against."""
     hours = ", and in which hours" if s.time == "coarsen" else ""
     limits = {
         "words that no known phrase has, which are put back: names among them": s.rebuild == "paper",

@@ -142,15 +142,12 @@ def written(
     category = texts.category.intern([model.concepts.category[c] for c in distinct.tolist()])[number][first]
     sizes = np.bincount(slots.record, minlength=len(batch))
     query = texts.query.intern([labels[c] for c in distinct.tolist()])[number][first]
-    several = np.flatnonzero(sizes > 1) if rebuild == "none" else np.arange(len(batch))
+    plain = rebuild == "none"
+    several = np.flatnonzero(sizes > 1) if plain else np.arange(len(batch))
     words = [labels[c] for c in concept.tolist()]
     begin, end = first.tolist(), (first + sizes).tolist()
-    plain = rebuild == "none"
-    new = [
-        rewrite_query(
-            () if plain else readings.phrases(int(batch.query[r])), words[begin[r] : end[r]], rebuild
-        )
-        for r in several.tolist()
-    ]
+    phrases = [() if plain else readings.phrases(code) for code in batch.query[several].tolist()]
+    shown = [words[begin[r] : end[r]] for r in several.tolist()]
+    new = [rewrite_query(old, own, rebuild) for old, own in zip(phrases, shown, strict=True)]
     query[several] = texts.query.intern(new)
     return query, category

@@ -203,7 +203,6 @@ class Km(LabelMethod, WindowProtector):
             require_users(self.name, self.settings.k, people, hint)
 
     def _release(self, held: Batch, moment: int) -> Batch:
-        """Delete terms from the records of a window; return what is left of them."""
         held = self._without_bots(held)
         if not len(held):
             return held

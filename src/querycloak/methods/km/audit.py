@@ -101,7 +101,6 @@ def _dense(*columns: IntArray) -> IntArray:
 
 
 def _holders(name: IntArray, who: IntArray | None) -> IntArray:
-    """Count those who have each combination."""
     if who is None:
         return np.bincount(name)
     different = pl.DataFrame({"name": name, "who": who}).unique()

@@ -71,7 +71,6 @@ class Microaggregation(LabelMethod, RecordProtector):
     exempt: ClassVar[dict[str, str]] = {
         "memory_stays_bounded": "who is like whom is known only when the log has ended"
     }
-    settings: Any
 
     def _prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
         """Return the records that can be compared, and the rows of the others by drop reason."""

@@ -93,7 +93,6 @@ class MicroaggSemantic(MicroaggMeanings):
         self._query = self._node = np.empty(0, np.int64)  # index: queries that may be shown, by category
 
     def _prepare(self, held: Batch) -> tuple[Batch, dict[str, IntArray]]:
-        """Return the records with a known phrase."""
         self._readings.learn(held.query)
         known = self._readings.sizes(held.query) > 0
         if known.any():

@@ -44,13 +44,11 @@ class MicroaggPlain(Microaggregation):
         return [cls.Settings(k=2), cls.Settings(k=3, time="drop", labels="fresh")]
 
     def _groups(self, held: Batch, users: int) -> IntArray:
-        """Return the groups of MDAV."""
         distinct, node = np.unique(held.query, return_inverse=True)
         flat = np.concatenate([[-1], np.zeros(distinct.size, np.int64)])  # every query is a child of the root
         return self._mdav(flat, held.user, node + 1, users)
 
     def _representative(self, records: Batch, members: IntArray) -> Batch:
-        """Return each user's share of records."""
         chosen = records[self._picks(records, members)]
         return self._shown(chosen.query, time=chosen.time, category=chosen.category)
 

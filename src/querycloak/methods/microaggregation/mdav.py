@@ -57,7 +57,6 @@ def split(labels: IntArray) -> list[IntArray]:
 
 @njit(inline="always")
 def _farthest(apart, live, size, place):  # type: ignore[no-untyped-def]
-    """Return the live member with the greatest distance."""
     best = live[0]
     for i in range(1, size):
         x = live[i]
@@ -100,7 +99,6 @@ def _settle(group, number, labels, live, where, size):  # type: ignore[no-untype
 
 @njit(inline="always")
 def _subtract(matrix, group, live, size, sums):  # type: ignore[no-untyped-def]
-    """Subtract the distances to a group from the sums of the live members."""
     for x in group:
         apart = matrix[x]
         for i in range(size):

@@ -23,15 +23,8 @@ from querycloak.text.entities import KINDS, name_list
 from querycloak.text.normalise import words
 from querycloak.text.reader import TextReader, TextSpec
 
-#: The entities in the order of tests, each with its setting; a query counts for the first that it has.
-_SWITCHES: Final = {
-    "email": "emails",
-    "card": "cards",
-    "phone": "phones",
-    "digit": "digits",
-    "name": "names",
-    "place": "places",
-}
+#: The entities in the order of tests; a query counts for the first that it has. The settings are plurals.
+_ENTITIES: Final = ("email", "card", "phone", "digit", "name", "place")
 TOO_LONG: Final = "too many words or letters"
 
 
@@ -145,8 +138,7 @@ class Rules(LabelMethod):
 
 
 def _kinds(s: Rules.Settings, listed: Collection[str]) -> tuple[str, ...]:
-    """Return the kinds of entities that are looked for."""
-    chosen = [kind for kind, switch in _SWITCHES.items() if getattr(s, switch)]
+    chosen = [kind for kind in _ENTITIES if getattr(s, f"{kind}s")]
     return (*chosen, *(["listed"] if listed else []))
 
 

@@ -18,18 +18,14 @@ from querycloak.settings import setting
 
 
 @njit(cache=True)
-def _take_within_limit(user, need, used, limit, taken):  # type: ignore[no-untyped-def]
+def take_within_limit(user, need, used, limit):  # type: ignore[no-untyped-def]
+    """Return which records stay within the limits of their users; `used` grows by what these need."""
+    taken = np.zeros(user.size, np.bool_)
     for i in range(user.size):
         who = user[i]
         if used[who] + need[i] <= limit[who]:
             used[who] += need[i]
             taken[i] = True
-
-
-def take_within_limit(user: IntArray, need: IntArray, used: IntArray, limit: IntArray) -> Flags:
-    """Return which records stay within the limits of their users; `used` grows by what these need."""
-    taken = np.zeros(user.size, np.bool_)
-    _take_within_limit(user, need, used, limit, taken)
     return taken
 
 
@@ -141,10 +137,9 @@ class PrivacyBudget:
 
     def load(self, table: pl.DataFrame | None) -> IntArray:
         """Continue from what earlier releases spent; users who are not in this log are not in its truth."""
-        nobody = np.empty(0, np.int64)
         if table is None:
             self.mark_incomplete()
-            return nobody
+            return np.empty(0, np.int64)
         totals = table.filter(pl.col("user").is_null())
         if totals.height != 1:
             raise DataError("the book of budgets is damaged")
@@ -155,13 +150,12 @@ class PrivacyBudget:
         users = self._users.encode(people["user"])
         self._before = np.zeros(int(users.max(initial=-1)) + 1)
         self._before[users] = people["spent"].to_numpy()
-        return nobody
+        return np.empty(0, np.int64)
 
     def save(self) -> pl.DataFrame:
         """Return what each user has spent after this release; the row without a user holds the totals."""
         users, amount = self._spent()
-        size = max(int(users.max(initial=-1)) + 1, self._before.size)
-        after = np.zeros(size)
+        after = np.zeros(max(int(users.max(initial=-1)) + 1, self._before.size))
         after[: self._before.size] = self._before
         after[users] += amount
         spenders = np.flatnonzero(after > 0)

@@ -113,6 +113,8 @@ def apply_time_policy(policy: str, batch: Batch) -> Batch:
 class LabelMethod(Protector):
     """Method with the setting `labels`: released users are ids of the log or pseudonyms."""
 
+    settings: Any
+
     def __init__(self, settings: Any, key: bytes, texts: Dictionaries) -> None:
         super().__init__(settings, key, texts)
         self._labels = Pseudonyms(settings.labels, key, texts)

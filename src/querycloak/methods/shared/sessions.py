@@ -7,7 +7,6 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from querycloak.kernels.arrays import ranks_in_groups
 from querycloak.log import NO_TIME, Flags, IntArray
 
 #: A session ends when somebody has not searched for so long, in microseconds.
@@ -51,21 +50,10 @@ def first_of_each(*columns: IntArray) -> Flags:
 
 def search_index(user: IntArray, query: IntArray, time: IntArray) -> IntArray:
     """Number the searches of each user in the order in which they stand, from 0; clicks go along."""
-    search = dense_ids(user, query, time)
-    first = np.unique(search, return_index=True)[1]
-    place = np.empty(first.size, np.int64)
-    in_order = np.argsort(first)
-    place[in_order] = _counted(user[first[in_order]])
-    return place[search]
-
-
-def _counted(user: IntArray) -> IntArray:
-    order = np.argsort(user, kind="stable")
-    u = user[order]
-    starts = np.flatnonzero(np.diff(u, prepend=-2))
-    result = np.empty(u.size, np.int64)
-    result[order] = ranks_in_groups(np.diff(starts, append=u.size))
-    return result
+    rows = pl.DataFrame({"user": user, "query": query, "time": time}).with_row_index("place")
+    first = rows.select("user", first=pl.col("place").min().over("user", "query", "time"))
+    index = first.select(pl.col("first").rank("dense").over("user")).to_series()
+    return index.cast(pl.Int64).to_numpy() - 1
 
 
 def dense_ids(*columns: IntArray) -> IntArray:

@@ -74,10 +74,8 @@ class TermOccurrences:
 
     def shown(self, stays: Flags, records: int) -> Flags:
         """Return which uses a release shows: a page stays whole or not at all, and falls with its query."""
-        has_query = np.zeros(records, np.bool_)
-        has_query[self.record[stays & ~self.page]] = True
-        torn = np.zeros(records, np.bool_)
-        torn[self.record[self.page & ~stays]] = True
+        has_query = np.bincount(self.record[stays & ~self.page], minlength=records) > 0
+        torn = np.bincount(self.record[self.page & ~stays], minlength=records) > 0
         return stays & has_query[self.record] & ~(self.page & torn[self.record])
 
     def queries(self, records: int, terms: Dictionary, source: Dictionary) -> IntArray:
@@ -91,6 +89,4 @@ class TermOccurrences:
 
     def pages(self, records: int) -> Any:
         """Return which records still show their page."""
-        there = np.zeros(records, np.bool_)
-        there[self.record[self.page]] = True
-        return there
+        return np.bincount(self.record[self.page], minlength=records) > 0

@@ -39,7 +39,6 @@ class Limits:
 
 
 def _coarse(limits: Limits, evidence: Evidence) -> str:
-    """Check that no time says more than it may."""
     shown = evidence.text()
     if "time" not in shown.collect_schema().names():
         return ""

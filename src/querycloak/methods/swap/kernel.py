@@ -84,7 +84,6 @@ def _add_token(user, count, c, distinct, tokens, pool, categories):  # type: ign
 
 @njit(forceinline=True)
 def _hold(record, user, c, distinct, tokens, pool, categories, free, ends):  # type: ignore[no-untyped-def]
-    """Add a record and one token of its user to a category."""
     if categories[c, HELD] == categories[c, ROOM]:
         _make_room(pool, categories, c, free, ends)
     last = categories[c, START] + categories[c, HELD]
