@@ -13,10 +13,9 @@ from querycloak.audits.users import asked_by
 from querycloak.dictionary import Dictionaries
 from querycloak.guarantee import Guarantee
 from querycloak.log import COLUMN_BIT, Batch, IntArray
-from querycloak.methods.shared.records import ChainedSlots
+from querycloak.methods.shared.records import ChainedSlots, users_setting
 from querycloak.methods.shared.user_counts import UsersUntil, key_and_user
 from querycloak.protector import HELD_CODES, Labels, Protector, State, Traits
-from querycloak.settings import setting
 
 
 class FrequentOnly(Protector):
@@ -40,9 +39,7 @@ class FrequentOnly(Protector):
     class Settings(declared.Settings):
         """Settings of `frequent-only`."""
 
-        k: int = setting(
-            5, at_least=2, stronger="larger", help="people who must have asked a query before it leaves"
-        )
+        k: int = users_setting(5, help="people who must have asked a query before it leaves")
 
     settings: Settings
 

@@ -12,6 +12,7 @@ from querycloak.dictionary import Dictionaries
 from querycloak.guarantee import Guarantee
 from querycloak.log import COLUMN_BIT, MISSING, Batch, IntArray
 from querycloak.methods.shared.labels import LabelMethod, labels_setting
+from querycloak.methods.shared.records import users_setting
 from querycloak.methods.shared.user_counts import UsersInWindow
 from querycloak.protector import State, Traits
 from querycloak.settings import setting
@@ -43,9 +44,7 @@ class ZAnonymity(LabelMethod):
     class Settings(declared.Settings):
         """Settings of `z-anonymity`."""
 
-        z: int = setting(
-            5, at_least=2, stronger="larger", help="people who must have asked the same within the window"
-        )
+        z: int = users_setting(5, help="people who must have asked the same within the window")
         window: float = setting(
             3600.0, at_least=0.000001, stronger="smaller", help="length of the window, in seconds"
         )

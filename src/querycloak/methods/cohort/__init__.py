@@ -18,7 +18,7 @@ from querycloak.log import Batch, IntArray, is_same
 from querycloak.methods.cohort import assignment, kernel
 from querycloak.methods.cohort.audit import GENERATIONS, audits
 from querycloak.methods.shared.labels import LabelMethod, labels_setting, time_setting
-from querycloak.methods.shared.records import ChainedSlots, require_users
+from querycloak.methods.shared.records import ChainedSlots, require_users, users_setting
 from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, State, StoredState, Traits
 from querycloak.settings import setting
 
@@ -50,7 +50,7 @@ class Cohort(LabelMethod):
     class Settings(declared.Settings):
         """Settings of `cohort`."""
 
-        k: int = setting(10, at_least=2, at_most=10_000, stronger="larger", help="users of a cohort")
+        k: int = users_setting(10, at_most=10_000, help="users of a cohort")
         shards: int = setting(
             8,
             at_least=1,

@@ -23,7 +23,7 @@ from querycloak.methods.km.audit import audits
 from querycloak.methods.km.deletion import HistoryTerms, Outcome
 from querycloak.methods.shared import sessions as histories
 from querycloak.methods.shared.labels import LabelMethod, coarse_time_setting, labels_setting, pseudonyms
-from querycloak.methods.shared.records import WindowProtector, require_users
+from querycloak.methods.shared.records import WindowProtector, require_users, users_setting
 from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
 from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, Traits
 from querycloak.settings import setting
@@ -80,9 +80,7 @@ class Km(LabelMethod, WindowProtector):
     class Settings(declared.Settings):
         """Settings of `km`."""
 
-        k: int = setting(
-            5, at_least=2, stronger="larger", help="people who must share a combination of terms"
-        )
+        k: int = users_setting(5, help="people who must share a combination of terms")
         m: int = setting(2, at_least=1, at_most=4, stronger="larger", help="terms of a combination, at most")
         target: str = setting(
             "logsize",

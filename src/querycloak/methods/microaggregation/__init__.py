@@ -21,7 +21,7 @@ from querycloak.log import MISSING, Batch, IntArray
 from querycloak.methods.microaggregation import mdav, representatives, tree_distance
 from querycloak.methods.microaggregation.audit import audits
 from querycloak.methods.shared.labels import LabelMethod, coarse_time_setting, labels_setting
-from querycloak.methods.shared.records import RecordProtector, require_users
+from querycloak.methods.shared.records import RecordProtector, require_users, users_setting
 from querycloak.protector import USER_AND_QUERY, Traits
 from querycloak.settings import setting
 
@@ -35,7 +35,7 @@ _PICK: Final = 8  # the purpose of draws that pick records; smaller numbers are 
 class GroupSettings(declared.Settings):
     """First settings of every microaggregation; a method lists its bases from last settings to first."""
 
-    k: int = setting(5, at_least=2, stronger="larger", help="people who share a history, at least")
+    k: int = users_setting(5, help="people who share a history, at least")
     diversity: int = setting(
         1,
         at_least=1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,10 @@ from querycloak.kernels.arrays import grown
 from querycloak.log import MISSING, Batch, Flags, IntArray, is_same
 from querycloak.methods.shared.sessions import calendar
 from querycloak.protector import Protector, State
+from querycloak.settings import setting
+
+#: Declares the least number of users who must share something.
+users_setting = partial(setting, at_least=2, stronger="larger")
 
 
 def require_users(method: str, k: int, people: int, hint: str = "the largest possible k is {people}") -> None:
@@ -201,10 +206,8 @@ class SlotBuffer:
         if not slots.size:
             return Batch.empty(self._texts)
         columns = {name: column[slots] for name, column in self._columns.items()}
-        fixed = {
-            n: np.broadcast_to(np.int64(v), slots.size) for n, v in self._fixed.items() if n not in columns
-        }
-        return Batch.of(columns | fixed, self._texts)
+        fixed = {name: np.broadcast_to(np.int64(v), slots.size) for name, v in self._fixed.items()}
+        return Batch.of(fixed | columns, self._texts)
 
     def slots(self) -> IntArray:
         """Return the slots in use, by the row of their record."""

@@ -15,7 +15,7 @@ from querycloak.kernels.arrays import ranks_in_groups
 from querycloak.keys import derive
 from querycloak.log import COLUMN_BIT, MISSING, NO_TIME, Batch, IntArray
 from querycloak.methods.shared.labels import apply_time_policy, pseudonyms
-from querycloak.methods.shared.records import WindowProtector, require_users
+from querycloak.methods.shared.records import WindowProtector, require_users, users_setting
 from querycloak.methods.shared.sessions import DAY
 from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
 from querycloak.methods.shared.user_counts import UsersByDay, users_of
@@ -61,9 +61,7 @@ class ShortSessions(WindowProtector):
     class Settings(declared.Settings):
         """Settings of `short-sessions`."""
 
-        k: int = setting(
-            5, at_least=2, stronger="larger", help="people who must have asked a query, or used a term"
-        )
+        k: int = users_setting(5, help="people who must have asked a query, or used a term")
         gap: float = setting(30.0, at_least=0, help="minutes of silence that end a session")
         most: int = setting(5, at_least=1, stronger="smaller", help="searches of a session, at most")
         rare: str = setting(

@@ -21,7 +21,7 @@ from querycloak.keys import derive
 from querycloak.knowledge import Game
 from querycloak.log import MISSING, Batch, Flags, IntArray
 from querycloak.methods.shared.labels import LabelMethod, labels_setting, time_setting
-from querycloak.methods.shared.records import SlotBuffer
+from querycloak.methods.shared.records import SlotBuffer, users_setting
 from querycloak.methods.swap import kernel
 from querycloak.methods.swap.audit import audits, remaining
 from querycloak.methods.swap.categories import Categories
@@ -62,9 +62,7 @@ class Swap(LabelMethod):
     class Settings(declared.Settings):
         """Settings of `swap`."""
 
-        k: int = setting(
-            10, at_least=2, at_most=10_000, stronger="larger", help="users that a category must exceed"
-        )
+        k: int = users_setting(10, at_most=10_000, help="users that a category must exceed")
         level: int | str = setting(
             1,
             at_least=1,
