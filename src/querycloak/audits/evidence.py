@@ -18,6 +18,7 @@ T = TypeVar("T")
 #: Drawn anew in each process, so that nobody can plan for two texts to get the same number.
 _SEED: Final = secrets.randbits(63)
 _LAST: Final = np.iinfo(np.int64).max  # when a row without a time is replayed
+NO_TIMES: Final = "the original has no times, so only the key knows in which order it was replayed"
 _TEXTS: Final = ("user", "query", "original_user", "label_user", "original_label")
 
 
@@ -154,9 +155,7 @@ class Evidence:
 
     def _searches(self) -> Searches:
         if "time" not in self.asked.columns:
-            raise NotCheckable(
-                "the original has no times, so only the key knows in which order it was replayed"
-            )
+            raise NotCheckable(NO_TIMES)
         who = pl.col("user").hash(3) ^ pl.col("query").hash(4)
         keys = self.asked.select(time=pl.col("time").to_physical().fill_null(_LAST), who=who)
         place = keys.select(pl.arg_sort_by("time", "who", maintain_order=True)).to_series().to_numpy()

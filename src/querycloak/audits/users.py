@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from querycloak.audits.evidence import Evidence, number
+from querycloak.audits.evidence import NO_TIMES, Evidence, number
 from querycloak.audits.lineage import faults
 from querycloak.guarantee import Audit, NotCheckable
 from querycloak.log import IntArray
@@ -15,7 +15,7 @@ from querycloak.log import IntArray
 def replayed(original: pl.LazyFrame) -> pl.LazyFrame:
     """Number the original's rows as they are replayed: by time, ties by input row; `read` from 1."""
     if "time" not in original.collect_schema().names():
-        raise NotCheckable("the original has no times, so only the key knows in which order it was replayed")
+        raise NotCheckable(NO_TIMES)
     return original.sort("time", "row", nulls_last=True).with_row_index("read", offset=1)
 
 

@@ -194,9 +194,7 @@ def fractions(lengths: IntArray) -> Fractions:
     return Fractions(value, code.reshape(quotient.shape).astype(kind), rank.astype(np.int64))
 
 
-def _scratch(
-    words: Words, rank: IntArray, kind: type[np.unsignedinteger[Any]]
-) -> tuple[npt.NDArray[Any], ...]:
+def _scratch(words: Words, rank: IntArray, kind: type[np.unsignedinteger[Any]]) -> tuple[Any, ...]:
     """Make the scratch space that one thread needs, for words of as many letters as the kind has bits."""
     spots, masks = np.zeros((words.alphabet, LANES), kind), np.zeros(LANES, kind)
     ups, downs = np.empty((2, int(words.lengths.max(initial=0)) + 1, LANES), kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +20,7 @@ ROOM = 1 << 22
 CUTS = (64, 4096, np.iinfo(np.int64).max)
 
 
-def closest(
-    looked_for: Pairs, shown: Pairs, room: int = ROOM, cuts: tuple[int, ...] = CUTS
-) -> Iterator[Pairs]:
+def closest(looked_for: Pairs, shown: Pairs, room: int = ROOM, cuts: Sequence[int] = CUTS) -> Iterator[Pairs]:
     """Return for each history all labels with the greatest overlap; who has none with anyone is left out.
 
     Exact, without looking at every pair: rare things are looked up first. A label that shares none of

@@ -102,14 +102,7 @@ class CountsProtector(Protector):
     _way_out: ClassVar[str]  # hint for a release that someone's budget does not allow
 
     def __init__(
-        self,
-        settings: Any,
-        key: bytes,
-        texts: Dictionaries,
-        *,
-        limit: int,
-        cost: float | None,
-        delta: float = 0.0,
+        self, settings: Any, key: bytes, texts: Dictionaries, *, limit: int, cost: float | None, delta: float
     ) -> None:
         super().__init__(settings, key, texts)
         self._limit, self._cost = limit, cost

@@ -81,7 +81,7 @@ def query_counts() -> tuple[Audit, ...]:
     )
 
 
-def _known_bins(names: Callable[[], set[str]], allowed: frozenset[str], evidence: Evidence) -> str:
+def _in_domain(names: Callable[[], set[str]], allowed: frozenset[str], evidence: Evidence) -> str:
     column = "query" if "query" in allowed else "category"
     known = pl.Series(sorted(names()), dtype=pl.String)
     table = evidence.text()
@@ -117,9 +117,7 @@ def bin_counts(allowed: frozenset[str], names: Callable[[], set[str]], at_least:
         Audit(f"each line has {', '.join(keys)} and count", lambda e: _columns(allowed, e), on_counts=True),
         Audit("each bin has one line", lambda e: _once(keys, e), on_counts=True),
         Audit("each count is a whole number from 0 up", _whole, on_counts=True),
-        Audit(
-            "only bins of the domain are counted", lambda e: _known_bins(known, allowed, e), on_counts=True
-        ),
+        Audit("only bins of the domain are counted", lambda e: _in_domain(known, allowed, e), on_counts=True),
         Audit("the noise is what was promised", _unseen, on_counts=True),
     ]
     if at_least:

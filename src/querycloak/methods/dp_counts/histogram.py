@@ -78,7 +78,7 @@ class DpHistogram(dp_counts.CountsProtector):
     settings: Settings
 
     def __init__(self, settings: Settings, key: bytes, texts: Dictionaries) -> None:
-        super().__init__(settings, key, texts, limit=settings.max_queries, cost=settings.epsilon)
+        super().__init__(settings, key, texts, limit=settings.max_queries, cost=settings.epsilon, delta=0.0)
         self._labels = Pseudonyms(settings.labels, key, texts)
         self._model = _model(settings)
         self._readings = readings.CodedReadings(self._model.reader, texts.query, self._model.is_candidate)

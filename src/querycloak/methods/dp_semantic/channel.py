@@ -180,19 +180,14 @@ def totals(support: IntArray, half: FloatArray, candidates: Candidates, share: F
 
 
 def best_guesses(
-    shown: IntArray,
-    level: IntArray,
-    half: FloatArray,
-    prior: Prior,
-    candidates: Candidates,
-    share: FloatArray,
+    seen: IntArray, level: IntArray, half: FloatArray, prior: Prior, candidates: Candidates, share: FloatArray
 ) -> IntArray:
-    """Return the place in the prior of the likeliest original of each shown concept; -1 where none can be.
+    """Return the place in the prior of the likeliest original of each seen concept; -1 where none can be.
 
     `half` is half the epsilon of each level; `share[domain, union, common]` the likeness from 0 to 1.
     """
     total = totals(prior.concept, half, candidates, share)
-    guess = np.full(shown.size, -1, np.int64)
+    guess = np.full(seen.size, -1, np.int64)
     lowest = total.min(axis=1) if prior.concept.size else np.zeros(half.size)
-    _best(shown, level, half, lowest, prior.concept, prior.log, total, candidates, share, guess)
+    _best(seen, level, half, lowest, prior.concept, prior.log, total, candidates, share, guess)
     return guess

@@ -47,26 +47,20 @@ class HistoryTerms:
 
     @classmethod
     def of(
-        cls,
-        uses: TermOccurrences,
-        history: IntArray,
-        person: IntArray,
-        people: Words,
-        prints: Words,
-        key: bytes,
+        cls, uses: TermOccurrences, history: IntArray, user: IntArray, users: Words, prints: Words, key: bytes
     ) -> tuple[HistoryTerms, IntArray]:
         """Return one entry for each term of each history, and the entry that each use belongs to.
 
-        `history` numbers the history of each record; for each history, `person` is its user and
-        `people` has a keyed number; `prints` has one for each term.
+        `history` numbers the history of each record; for each history, `user` is its user and
+        `users` has a keyed number; `prints` has one for each term.
         """
         terms = max(prints.size, 1)
         pairs, entry, times = np.unique(
             history[uses.record] * terms + uses.term, return_inverse=True, return_counts=True
         )
         owner, term = pairs // terms, pairs % terms
-        draw = siphash.draw(key, _CHANCE, (people[owner] ^ prints[term]).view(np.int64))
-        return cls(owner, person[owner], term, times, prints, draw), entry
+        draw = siphash.draw(key, _CHANCE, (users[owner] ^ prints[term]).view(np.int64))
+        return cls(owner, user[owner], term, times, prints, draw), entry
 
     @property
     def terms(self) -> int:
@@ -196,9 +190,8 @@ class DeletionRule:
         return left[done.kept]
 
     def _pass(self, now: HistoryTerms, item: IntArray, size: int, touched: Bytes, **how: Any) -> SweepResult:
-        return delete_rare_combinations(
-            now.starts(), item, now.person, now.terms, self.k, size, touched, **how
-        )
+        starts = now.starts()
+        return delete_rare_combinations(starts, item, now.person, now.terms, self.k, size, touched, **how)
 
 
 def rule_for(target: str, k: int, m: int, entries: HistoryTerms, values: FloatArray | None) -> DeletionRule:

@@ -204,11 +204,8 @@ def delete_rare_combinations(
     `item[start[h]:start[h + 1]]` are the ranks of a history's terms, rising; `person` is the user of an
     entry. With `draw`, a number for each entry, the term with the smallest is deleted instead of the last.
     """
-    result = SweepResult(
-        np.ones(item.size, np.uint8),
-        np.zeros(LARGEST + 1, np.int64),
-        np.zeros((LARGEST + 1, terms), np.int64),
-    )
+    deleted, frequent = np.zeros(LARGEST + 1, np.int64), np.zeros((LARGEST + 1, terms), np.int64)
+    result = SweepResult(np.ones(item.size, np.uint8), deleted, frequent)
     end, last = np.empty(item.size, np.int64), np.empty(item.size, np.int64)
     _last_touched(item, start, touched, end, last)
     entries, first = group(item, terms)

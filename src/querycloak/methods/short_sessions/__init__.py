@@ -136,6 +136,7 @@ class ShortSessions(WindowProtector):
         fine = "no times are shown" if s.time == "drop" else f"times are no finer than the {s.time}"
         clicks = () if s.clicks == "drop" else ("clicked pages, which leave as they are",)
         mixed = () if s.rare == "drop" else (f"terms of {s.k} people each that only one person put together",)
+        limits = Limits(s.k, round(s.gap * _MINUTE), s.most, s.rare == "terms", s.time, s.batch == "day")
         return Guarantee(
             statement=f"each released {what} by at least {s.k} people before it left; a label has at most "
             f"{s.most} searches, of one person and one day, and is no user id of the log; {fine}",
@@ -148,9 +149,7 @@ class ShortSessions(WindowProtector):
                 f"{s.k} accounts that one attacker opened to push a text over the threshold",
                 *clicks,
             ),
-            audits=audits(
-                Limits(s.k, round(s.gap * _MINUTE), s.most, s.rare == "terms", s.time, s.batch == "day")
-            ),
+            audits=audits(limits),
         )
 
     def check_user_count(self, people: int) -> None:

@@ -53,9 +53,8 @@ def _short(limits: Limits, evidence: Evidence) -> str:
     shown = evidence.text()
     times = [name for name in ("time",) if name in shown.collect_schema().names()]
     searches = pl.struct("query", *times).n_unique().over("user")
-    long = faults(
-        shown.filter(searches > limits.most), f"stand under a label of more than {limits.most} searches"
-    )
+    many = shown.filter(searches > limits.most)
+    long = faults(many, f"stand under a label of more than {limits.most} searches")
     if long or not times:
         return long
     days = pl.col("time").dt.date().n_unique().over("user")
