@@ -57,7 +57,10 @@ def build(folder: Path, tables: Path) -> Arrays:
 
 
 def _terms(said: words.Words) -> Arrays:
-    terms = Lexicon.of_pairs(said.terms())
+    texts, nodes, weights = zip(*said.terms(), strict=True)
+    number = np.arange(len(texts), dtype=np.int32)
+    curated = np.zeros(len(texts), bool)  # not stored
+    terms = Lexicon.gather(texts, number, np.array(nodes, np.int32), np.array(weights), curated)
     weight = np.rint(terms.weight * 100).astype(np.uint16)
     return {
         "term_text": storage.pack(terms.texts),

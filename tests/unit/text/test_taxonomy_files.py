@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import gzip
+import importlib
 import io
+import sys
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import zstandard
@@ -184,3 +187,16 @@ def test_words_of_pages_are_not_curated(tmp_path):
     tree = load_taxonomy(save(tmp_path, CONTENT))
     place = tree.lexicon.texts.index("sail")
     assert not tree.lexicon.curated[tree.lexicon.start[place]]
+
+
+def test_the_tool_that_builds_the_package_s_file_makes_a_lexicon_of_its_terms(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the tool adds folders
+    build_taxonomy = importlib.import_module("tools.build_taxonomy")
+    listed = [("Tea Pot", 3, 0.5), ("tea pot", 3, 0.9), ("kettle", 1, 0.2)]
+    made = build_taxonomy._terms(SimpleNamespace(terms=lambda: iter(listed)))
+    assert taxonomy_files.unpack(made["term_text"]) == ["kettle", "tea pot"]
+    assert [made[f"term_{name}"].tolist() for name in ("start", "node", "weight")] == [
+        [0, 1, 2],
+        [1, 3],
+        [20, 90],
+    ]
