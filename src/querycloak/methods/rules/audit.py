@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
+from typing import Final
 
 import polars as pl
 
@@ -13,6 +15,7 @@ from querycloak.audits.lineage import faults
 from querycloak.guarantee import Audit, NotCheckable
 
 Test = Callable[[str], bool]
+_ASCII_WORD: Final = re.compile("[a-z0-9]+")
 
 
 def has_digit(text: str) -> bool:
@@ -46,7 +49,7 @@ def _digit_runs(text: str, fillers: str) -> Iterable[list[int]]:
     for letter in text:
         if letter.isdecimal():
             run.append(int(letter))
-        elif letter not in fillers:
+        elif run and letter not in fillers:
             yield run
             run = []
     yield run
@@ -93,6 +96,8 @@ def _words(text: str) -> list[str]:
 
 def _words_as_spelt(text: str) -> list[str]:
     """Split a text into words: a letter or digit with the letters, digits and marks that follow it."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
     found: list[str] = []
     inside = False
     for letter in text.lower():
