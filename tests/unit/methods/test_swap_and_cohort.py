@@ -63,6 +63,14 @@ def test_auto_releases_as_deep_as_users_allow(log):
     assert len(release.log) > len(fixed.log)
 
 
+def test_a_worker_without_records_does_not_change_the_facts():
+    one, other = (Swap(Swap.Settings(k=5, level="auto"), KEY, Dictionaries()) for _ in range(2))
+    one.levels.update({2: 3, 13: 1})
+    parts = [one.tally(), other.tally()]
+    together = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    assert one.facts(together) == one.facts() == {"released_by_level": {"2": 0.75, "13": 0.25}}
+
+
 def test_rolling_up_releases_more_than_suppressing(log):
     kept = [
         len(qc.protect(log, "swap", k=5, level=6, leftover=how, seed=1).log) for how in ("suppress", "rollup")

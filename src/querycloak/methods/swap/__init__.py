@@ -189,8 +189,8 @@ class Swap(LabelMethod):
 
     def tally(self) -> State:
         """Return how many records left at each level."""
-        counted = sorted(self.levels.items())
-        return {"level": np.array([n for n, _ in counted]), "left": np.array([c for _, c in counted])}
+        counted = np.array(sorted(self.levels.items()), np.int64).reshape(-1, 2)
+        return {"level": counted[:, 0], "left": counted[:, 1]}
 
     def facts(self, tally: State | None = None) -> dict[str, Any]:
         """State at which levels records left, where that may differ."""
