@@ -172,11 +172,14 @@ def test_a_session_with_another_store_of_state_is_told_at_once(spark, folder):
 
 
 def test_a_secret_of_its_own_is_kept_and_found_again(spark, folder, tmp_path):
-    from querycloak.spark.streaming import _key
+    columns = ["row", "user", "query", "time", "category"]
 
-    one = _key(None, tmp_path / "secret", "nights")
-    assert _key(None, tmp_path / "secret", "nights") == one
-    assert _key(None, tmp_path / "secret", "days") != one
+    def key(source):
+        return plan_of(["swap"], columns, 2, None, tmp_path / "secret", source, {}).key
+
+    one = key("nights")
+    assert key("nights") == one
+    assert key("days") != one
 
 
 @pytest.mark.timeout(900)
