@@ -146,7 +146,7 @@ def _steps(rows: Any, run: Any, whole: float) -> dict[str, float]:
     by_time = by_time.repartitionById(len(slices.before), by_time["_slice"])
     shuffled = timed(by_time)
     schema = batch._schema(placed, run.plan.columns, batch._PLACED)
-    ranked = by_time.mapInArrow(partial(batch._place, run.plan, slices, schema), schema)
+    ranked = by_time.mapInArrow(partial(time_slices.place, run.plan, slices, schema), schema)
     with_places = timed(ranked)
     split = ranked.repartitionById(run.plan.parts, ranked["_lane"]).sortWithinPartitions("_seq", "row")
     sorted_by_key = timed(split)
