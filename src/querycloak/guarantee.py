@@ -15,12 +15,18 @@ Verdict = Literal["kept", "broken", "not checkable", "not applicable"]
 
 #: Why what is about records says nothing about a table.
 COUNTS_ONLY: Final = "the release is a table of counts"
+#: What a check of origins needs.
+NEEDS_TRUTH: Final = "needs the original log and the truth file"
 #: Why a promise about a whole log cannot be tested on some of it.
 ONLY_A_PART: Final = "this is a part of a stream, and all that came before it would be needed"
 
 
 class NotCheckable(Exception):
     """Raised by an audit that cannot tell from what it was given; the text says why."""
+
+
+class NotApplicable(Exception):
+    """Raised by an audit of something that the release does not claim; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +63,13 @@ class Audit:
         if evidence.part is not None and not self.on_parts:
             return Finding(self.check, "not checkable", ONLY_A_PART)
         if self.needs_truth and (evidence.original is None or evidence.truth is None):
-            return Finding(self.check, "not checkable", "needs the original log and the truth file")
+            return Finding(self.check, "not checkable", NEEDS_TRUTH)
         try:
             fault = self.run(evidence)
         except NotCheckable as reason:
             return Finding(self.check, "not checkable", str(reason))
+        except NotApplicable as reason:
+            return Finding(self.check, "not applicable", str(reason))
         return Finding(self.check, "broken" if fault else "kept", fault)
 
 
@@ -84,9 +92,9 @@ class Guarantee:
 
 
 def verdict_of(findings: list[Finding]) -> Verdict:
-    """Sum up: broken beats kept, kept beats not checkable."""
+    """Return the verdict on all findings together: one check that was not made keeps others from passing."""
     seen = {finding.verdict for finding in findings}
-    order: tuple[Verdict, ...] = ("broken", "kept", "not checkable")
+    order: tuple[Verdict, ...] = ("broken", "not checkable", "kept")
     return next((verdict for verdict in order if verdict in seen), "not applicable")
 
 

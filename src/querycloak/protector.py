@@ -171,6 +171,10 @@ class Traits:
     rewrites: Columns = frozenset()
     #: Columns that are empty in the release.
     empties: Columns = frozenset()
+    #: Columns of which single cells may be empty in the release.
+    may_empty: Columns = frozenset()
+    #: Released times are truncated to this unit, in microseconds; 0: they are not.
+    time_unit: int = 0
     #: Later methods may empty these columns, but not change them.
     promised_columns: Columns = frozenset()
     #: Whether released queries contain words that the user did not type.

@@ -141,7 +141,7 @@ class Evidence:
         if "label_user" in beside.columns:
             beside = beside.with_columns(user=pl.col("label_user")).drop("label_user")
         rows = beside["original_row"].fill_null(MISSING).to_numpy()
-        return beside.with_columns(place=pl.Series(_places(self.asked["row"].to_numpy(), rows)))
+        return beside.with_columns(place=pl.Series(places(self.asked["row"].to_numpy(), rows)))
 
     def placed(self, *columns: str) -> pl.DataFrame:
         """Return these columns and `place` of the rows from the original, with the `head` of their search."""
@@ -180,7 +180,7 @@ def _starts(*columns: npt.NDArray[Any]) -> IntArray:
     return np.flatnonzero(new)
 
 
-def _places(known: IntArray, wanted: IntArray) -> IntArray:
+def places(known: IntArray, wanted: IntArray) -> IntArray:
     """Find numbers in a sorted array: where each stands, or -1."""
     if not known.size:
         return np.full(wanted.size, MISSING, np.int64)

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from querycloak import certificate
+from querycloak.audits.cells import CellAudit, CellRules
 from querycloak.audits.evidence import Evidence, Part
 from querycloak.audits.lineage import LINEAGE
 from querycloak.engines.pipeline import Stage
@@ -46,8 +47,12 @@ def audit(
     erased: pl.LazyFrame | None = None,
     part: Part | None = None,
     spell: Callable[[], pl.LazyFrame] | None = None,
+    cells: CellAudit | None = None,
 ) -> AuditResult:
-    """Test the promise of each stage on the final release, with whatever evidence there is."""
+    """Test the promise of each stage on the final release, with whatever evidence there is.
+
+    `cells` has seen every cell of the release.
+    """
     parts, waiting = [], None
     given = Evidence(release, original, truth, erased=erased, part=part, spell=spell)
     made = any(stage.traits.creates_rows for stage in stages)
@@ -67,7 +72,19 @@ def audit(
         if part is not None and promise.labels_waiting is not None:
             waiting = _remaining(promise.labels_waiting, seen)
         parts.append(certificate.method_part(stage.method, stage.settings.as_dict(), promise, findings))
-    return AuditResult(parts, [check(whole) for check in LINEAGE], waiting)
+    lineage = [check(whole) for check in LINEAGE]
+    if cells is not None:
+        lineage += cells.findings()
+    return AuditResult(parts, lineage, waiting)
+
+
+def cell_audit(
+    stages: list[Stage], original: pl.LazyFrame | None, truth: pl.LazyFrame | None
+) -> CellAudit | None:
+    """Return the audit of the cells of a release of these stages; None for a table of counts."""
+    if is_table(stages):
+        return None
+    return CellAudit(CellRules.of({stage.method: stage.traits for stage in stages}), original, truth)
 
 
 def _remaining(remaining: Callable[[Evidence], pl.DataFrame], evidence: Evidence) -> pl.DataFrame | None:

@@ -30,6 +30,8 @@ from querycloak.keys import Secret, write_private
 from querycloak.log import CANONICAL, COUNTS, Log
 from querycloak.truth import read_truth, write_truth
 
+#: Columns that most audits compare.
+_SEEN: Final = frozenset({"user", "query"})
 #: The format in which a release is kept in memory.
 IN_MEMORY: Final = "release.parquet"
 _UNREADABLE: Final = "the release cannot be read back as it was written; nothing was published"
@@ -326,15 +328,20 @@ def _audited(
 ) -> AuditResult:
     """Audit the bytes that would be published. Raise BrokenPromise if a guarantee fails."""
     job.progress("audit", 0, None)
-    original = source.original()
-    parts = [numbered(piece.lazy()).collect() for piece in _pieces(writer, ("user", "query"))]
+    original, parts = source.original(), []
+    cells = auditing.cell_audit(job.stages, original, truth.lazy())
+    for piece in _pieces(writer, (*CANONICAL, *job.reading.keep)):
+        if cells is not None:
+            cells.add(piece)
+        parts.append(numbered(piece.lazy().select("released_row", *_SEEN & set(piece.columns))).collect())
     if sum(part.height for part in parts) != released:
         raise BrokenPromise(_UNREADABLE)
 
     def spell() -> pl.LazyFrame:
         return pl.concat(_pieces(writer, (*CANONICAL, *COUNTS[-1:]))).lazy()
 
-    audited = auditing.audit(job.stages, pl.concat(parts).lazy(), original, truth.lazy(), spell=spell)
+    release = pl.concat(parts, how="diagonal").lazy()
+    audited = auditing.audit(job.stages, release, original, truth.lazy(), spell=spell, cells=cells)
     if faults := audited.broken():
         raise BrokenPromise("the release broke a promise; nothing was published\n" + "\n".join(faults))
     return audited

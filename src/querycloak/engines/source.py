@@ -10,6 +10,7 @@ from typing import Any, Final
 import polars as pl
 
 from querycloak import formats
+from querycloak.audits.cells import comparable
 from querycloak.audits.evidence import numbered
 from querycloak.engines.pipeline import Stage
 from querycloak.engines.time_order import Spool, whole
@@ -27,7 +28,7 @@ PIECE_ROWS: Final = 1_000_000
 #: How many bytes in memory one byte of a file may become, by kind of file.
 _SWELL: Final = {"text": 4, "packed": 16}
 #: The columns of the original that audits compare.
-_AUDITED: Final = ("row", "user", "query", "time", "category")
+_AUDITED: Final = ("row", *CANONICAL)
 
 
 def silent(step: str, done: int, total: int | None) -> None:
@@ -98,9 +99,10 @@ class LogSource:
         """Return what audits compare, as numbers; the texts are freed."""
         if self._log is not None:
             frame, self._log = self._log.frame, None
-            names = [name for name in _AUDITED if name in frame.columns]
-            few = [pl.col(name).cast(pl.Categorical) for name in names if name == "category"]
-            return numbered(frame.lazy().select(names)).with_columns(few).collect().lazy()
+            names = [name for name in (*_AUDITED, *self._options.keep) if name in frame.columns]
+            short = {"category": pl.col("category").cast(pl.Categorical), "url": comparable("url")}
+            short = {name: column for name, column in short.items() if name in names}
+            return numbered(frame.lazy().select(names)).with_columns(**short).collect().lazy()
         assert self._spool is not None
         return self._spool.scan()
 

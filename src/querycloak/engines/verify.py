@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,10 @@ from querycloak.truth import read_truth
 
 #: The check that recomputes the release.
 CHECK: Final = "the secret gives the same records under the same labels"
+#: The check that nobody changed the words of a certificate.
+PROMISES: Final = "the certificate states the guarantee and the limits of these settings"
+#: The check that the file holds nothing but the released records.
+LAYOUT: Final = "the release has exactly the columns and records of its layout"
 #: The column in which lines of a live stream have their number.
 _NUMBERS = ("offset",)
 
@@ -84,14 +88,20 @@ def verify(
         )
     result = Verification()
     result.add("certificate", "the certificate fits its schema", "kept")
+    _check_promises(document, result)
     _check_hash(path, document, result)
     _check_signature(public_key, document, result)
     options = ReadOptions(format, mapping or {})
     if (shown := _read_release(path, document, result)) is not None:
-        before = read_log(str(original), options).frame.lazy() if original and truth else None
+        keep = document["release"]["layout"]["kept"]
+        reading = replace(options, keep=keep)
+        before = read_log(str(original), reading).frame.lazy() if original and truth else None
         known = read_truth(Path(truth)).lazy() if truth else None
         part = Part() if "stream" in document["release"] else None
-        found = auditing.audit(certified_stages(document), shown, before, known, part=part)
+        stages = certified_stages(document)
+        if (cells := auditing.cell_audit(stages, before, known)) is not None:
+            cells.add(shown.select(pl.exclude(_NUMBERS)).collect())
+        found = auditing.audit(stages, shown, before, known, part=part, cells=cells)
         for about, finding in found.findings():
             result.add(about, finding.check, finding.verdict, finding.detail)
     if original and secret_file:
@@ -108,6 +118,20 @@ def _check_evidence(original: str | Path | None, origin: str | Path | None) -> N
         raise UsageError(
             "`--original` alone shows nothing", hint="give `--truth` or `--secret-file` with it, or neither"
         )
+
+
+def _check_promises(document: certificates.Certificate, result: Verification) -> None:
+    """Compare the guarantees and limits of a certificate with those that its methods state."""
+    if document["schema"] != certificates.SCHEMA:
+        result.add("certificate", PROMISES, "not checkable", "it is of an earlier version, in other words")
+        return
+    for part, stage in zip(document["methods"], certified_stages(document), strict=True):
+        own = stage.promise()
+        stated = part["promise"], part["does_not_protect_against"], part.get("facts", {})
+        facts = {name: stated[2].get(name) for name in own.facts}
+        same = stated[:2] == (own.statement, list(own.does_not_protect_against)) and facts == own.facts
+        fault = "" if same else f"those of `{stage.method}` are others"
+        result.add_fault("certificate", PROMISES, fault)
 
 
 def _check_hash(release: Path, document: certificates.Certificate, result: Verification) -> None:
@@ -145,9 +169,8 @@ def _read_release(
         fault = f"{log.skipped.total:,} rows cannot"
         result.add_fault("integrity", "every row of the release can be read", fault)
     _check_stream(log, document, result)
-    if log.dropped_columns and auditing.is_table(certified_stages(document)):
-        fault = f"{len(log.dropped_columns)} further columns are there"
-        result.add_fault("integrity", "the table has the columns of its certificate", fault)
+    if not live and not log.skipped.total:
+        result.add_fault("integrity", LAYOUT, formats.layout_fault(release, log, layout))
     return log.frame.with_row_index("released_row").cast({"released_row": pl.Int64}).drop("row").lazy()
 
 

@@ -5,6 +5,7 @@
 line in `registry.FORMATS`, or an entry point `querycloak.formats` of another package.
 """
 
+from querycloak.formats.exact import layout_fault
 from querycloak.formats.layout import Layout
 from querycloak.formats.output import AtomicFile, AtomicFolder, TextEncoder, Writer, sha256, write
 from querycloak.formats.parquet import frame_layout
@@ -28,6 +29,7 @@ __all__ = [
     "Writer",
     "detect",
     "frame_layout",
+    "layout_fault",
     "pieces",
     "read",
     "sha256",

@@ -46,7 +46,7 @@ class Parquet(Format):
     """Apache Parquet."""
 
     name = "parquet"
-    traits = FormatTraits(extensions=(".parquet", ".pq"))
+    traits = FormatTraits(extensions=(".parquet", ".pq"), same_bytes=False)
     default_time_style = times.NATIVE
 
     def detect(self, head: bytes, file_name: str) -> Match:

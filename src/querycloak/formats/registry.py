@@ -61,6 +61,9 @@ class FormatTraits:
     folder: bool = False  # several files in a folder, the second one named as `events`
     single_person: bool = False  # a person's own history; detected only where one is asked for
     holds_counts: bool = True  # can hold a table of counts
+    same_bytes: bool = (
+        True  # equal records in one layout are equal bytes, with every version of the libraries
+    )
 
 
 class Described(Protocol):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from querycloak import settings as declared
+from querycloak.audits.cells import CATEGORY_OR_ABOVE
 from querycloak.audits.users import in_company
 from querycloak.dictionary import Dictionaries
 from querycloak.guarantee import Guarantee
@@ -78,6 +79,7 @@ class ZAnonymity(LabelMethod):
             reads=frozenset({"user", "query", "time", "category"}),
             requires=frozenset({"user", "query", "time"}),
             rewrites=frozenset({"user", "query", "category"}),
+            may_empty=frozenset({"rank", "url"}),
             buffers_records=False,
             needs_time_order=True,
             fresh_labels=settings.labels == "fresh",
@@ -97,7 +99,7 @@ class ZAnonymity(LabelMethod):
                 f"a text that {z} people share within the window and that still names one of them",
                 f"{z} accounts of one attacker",
             ),
-            audits=(in_company(z, settings.span, levels),),
+            audits=(in_company(z, settings.span, levels), CATEGORY_OR_ABOVE),
         )
 
     def partition_key(self, batch: Batch) -> IntArray | None:

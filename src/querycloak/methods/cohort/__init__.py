@@ -17,7 +17,7 @@ from querycloak.knowledge import Game
 from querycloak.log import Batch, IntArray, is_same
 from querycloak.methods.cohort import assignment, kernel
 from querycloak.methods.cohort.audit import GENERATIONS, audits
-from querycloak.methods.shared.labels import LabelMethod, labels_setting, time_setting
+from querycloak.methods.shared.labels import LabelMethod, labels_setting, time_setting, unit_of
 from querycloak.methods.shared.records import ChainedSlots, require_users, users_setting
 from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, State, StoredState, Traits
 from querycloak.settings import setting
@@ -102,6 +102,7 @@ class Cohort(LabelMethod):
             requires=USER_AND_QUERY | category,
             rewrites=frozenset({"user"}) | frozenset({"time"} if settings.time == "coarsen" else ()),
             empties=frozenset({"time"} if settings.time == "drop" else ()),
+            time_unit=unit_of(settings.time),
             labels=Labels.GROUP,
             fresh_labels=settings.labels == "fresh",
             stored_state=StoredState("cohort", fixed_settings=("k", "shards")),

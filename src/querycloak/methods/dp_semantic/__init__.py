@@ -21,7 +21,7 @@ from querycloak.methods.dp_semantic.audit import audits
 from querycloak.methods.dp_semantic.channel import ConceptChannel, concept_spec, epsilon_per_draw
 from querycloak.methods.shared import budget as budgets
 from querycloak.methods.shared import readings
-from querycloak.methods.shared.labels import LabelMethod, coarse_time_setting, labels_setting
+from querycloak.methods.shared.labels import LabelMethod, coarse_time_setting, labels_setting, unit_of
 from querycloak.methods.shared.records import RecordProtector
 from querycloak.protector import State, StoredState, Traits
 from querycloak.settings import setting
@@ -168,6 +168,7 @@ class DpSemantic(LabelMethod, RecordProtector):
             reads=frozenset({"user", "query", "time"}),
             rewrites=frozenset({"user", "query", "time", "category"}),
             empties=frozenset({"url", "rank"}) | frozenset({"time"} if settings.time == "drop" else ()),
+            time_unit=unit_of(settings.time),
             replaces_words=True,
             needs_whole_log=settings.shares_known_at_end,
             fresh_labels=settings.labels == "fresh",

@@ -22,7 +22,13 @@ from querycloak.methods.km import deletion
 from querycloak.methods.km.audit import audits
 from querycloak.methods.km.deletion import HistoryTerms, Outcome
 from querycloak.methods.shared import sessions as histories
-from querycloak.methods.shared.labels import LabelMethod, coarse_time_setting, labels_setting, pseudonyms
+from querycloak.methods.shared.labels import (
+    LabelMethod,
+    coarse_time_setting,
+    labels_setting,
+    pseudonyms,
+    unit_of,
+)
 from querycloak.methods.shared.records import WindowProtector, require_users, users_setting
 from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
 from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, Traits
@@ -164,6 +170,8 @@ class Km(LabelMethod, WindowProtector):
             requires=USER_AND_QUERY | ({"time"} if by_time else frozenset()),
             rewrites=frozenset({"user", "query", "time"}),
             empties=frozenset({"rank", "category"} if in_rows else {"rank", "category", "url"}) | times,
+            may_empty=frozenset({"url"} if in_rows else ()),
+            time_unit=unit_of(settings.time),
             needs_whole_log=settings.window == "none",
             unit="row" if in_rows else "search",
             labels=Labels.PARTS if settings.has_parts else Labels.OWN,

@@ -20,7 +20,7 @@ from querycloak.keys import derive
 from querycloak.log import MISSING, Batch, IntArray
 from querycloak.methods.microaggregation import mdav, representatives, tree_distance
 from querycloak.methods.microaggregation.audit import audits
-from querycloak.methods.shared.labels import LabelMethod, coarse_time_setting, labels_setting
+from querycloak.methods.shared.labels import LabelMethod, coarse_time_setting, labels_setting, unit_of
 from querycloak.methods.shared.records import RecordProtector, require_users, users_setting
 from querycloak.protector import USER_AND_QUERY, Traits
 from querycloak.settings import setting
@@ -105,6 +105,7 @@ class Microaggregation(LabelMethod, RecordProtector):
             requires=USER_AND_QUERY | ({"category"} if representatives.is_required(settings) else set()),
             rewrites=_REWRITES,
             empties=(_REWRITES - filled) | frozenset({"time"} if settings.time == "drop" else ()),
+            time_unit=unit_of(settings.time),
             needs_whole_log=True,
             unit=cls.unit,
             creates_rows=True,

@@ -49,6 +49,11 @@ coarse_time_setting = partial(
 HOUR: Final = 3_600_000_000  # microseconds
 
 
+def unit_of(policy: str) -> int:
+    """Return the unit to which a time policy truncates times; 0 for none."""
+    return HOUR if policy == "coarsen" else 0
+
+
 def is_email_or_ip(label: str) -> bool:
     """Whether an id is itself an e-mail or IP address."""
     return any(pattern.fullmatch(label.strip()) for pattern in (_EMAIL, _IPV4, _IPV6))

@@ -120,6 +120,8 @@ class ShortSessions(WindowProtector):
             requires=frozenset({"user", "query", "time"}),
             rewrites=frozenset({"user", "time"}) | ({"query"} if settings.rare == "terms" else frozenset()),
             empties=dropped | frozenset({"time"} if settings.time == "drop" else ()),
+            may_empty=frozenset({"rank", "url", "category"} if settings.rare == "terms" else ()),
+            time_unit=_UNITS.get(settings.time, 0),
             needs_whole_log=settings.batch == "log",
             sets_release_order=True,
             labels=Labels.PARTS,

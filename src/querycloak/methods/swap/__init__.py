@@ -20,7 +20,7 @@ from querycloak.kernels.siphash import key_words
 from querycloak.keys import derive
 from querycloak.knowledge import Game
 from querycloak.log import MISSING, Batch, Flags, IntArray
-from querycloak.methods.shared.labels import LabelMethod, labels_setting, time_setting
+from querycloak.methods.shared.labels import LabelMethod, labels_setting, time_setting, unit_of
 from querycloak.methods.shared.records import SlotBuffer, users_setting
 from querycloak.methods.swap import kernel
 from querycloak.methods.swap.audit import audits, remaining
@@ -137,6 +137,7 @@ class Swap(LabelMethod):
             requires=frozenset({"user", "query", "category"}),
             rewrites=frozenset({"user"}) | frozenset({"time"} if settings.time == "coarsen" else ()),
             empties=frozenset({"time"} if settings.time == "drop" else ()),
+            time_unit=unit_of(settings.time),
             labels=Labels.OTHERS,
             fresh_labels=settings.labels == "fresh",
             bounds=(AttackBound(Game.ATTRIBUTION, 1 / settings.k, claimed_by="the paper"),),
