@@ -8,9 +8,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.support.logs import made_up
 
 from querycloak import formats
-from tests.support.logs import made_up
 
 LAYOUT_OF = {
     "log.tsv": "tsv", "log.csv": "csv", "log.jsonl": "jsonl", "log.parquet": "parquet", "log.tsv.gz": "tsv",
