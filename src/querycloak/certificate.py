@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,7 +15,9 @@ from querycloak.errors import DataError, MissingExtra, UsageError
 from querycloak.guarantee import Finding, Guarantee, verdict_of
 from querycloak.keys import Secret
 
-SCHEMA = "querycloak/certificate/1"
+SCHEMA = "querycloak/certificate/2"
+#: Versions of the schema that can be read.
+VERSIONS = (1, 2)
 Certificate = dict[str, Any]
 
 
@@ -29,22 +32,43 @@ def private_path_of(release: Path) -> Path:
 
 
 def method_part(
-    method: str, settings: dict[str, Any], promise: Guarantee, findings: list[Finding]
+    method: str,
+    settings: dict[str, Any],
+    promise: Guarantee,
+    sentences: Mapping[str, list[str]],
+    findings: list[Finding],
 ) -> dict[str, Any]:
-    """Describe one method: what it promised, what it does not, and what the audit found."""
+    """Describe one method: guarantee with the checks of each sentence, limits, and what the audit found."""
     return {
         "method": method,
         "settings": settings,
         "promise": promise.statement,
+        "sentences": [{"text": text, "checks": checks} for text, checks in sentences.items()],
         "does_not_protect_against": list(promise.does_not_protect_against),
         "facts": promise.facts,
-        **verdicts(findings),
+        "checks": [finding.as_dict() for finding in findings],
     }
 
 
-def verdicts(findings: list[Finding]) -> dict[str, Any]:
-    """Return what the audit of one method found, check by check and in sum."""
-    return {"audit": verdict_of(findings), "checks": [finding.as_dict() for finding in findings]}
+def judged(part: Mapping[str, Any], lineage: Sequence[Finding]) -> dict[str, Any]:
+    """Return the part of a method with a verdict for each sentence and for the whole guarantee.
+
+    A check of a sentence is one of the method's or, for cells, one of the lineage; without a result it was
+    not made.
+    """
+    own = [Finding(**check) for check in part["checks"]]
+    known = {finding.check: finding for finding in (*lineage, *own)}
+    cells = {check for one in part["sentences"] for check in one["checks"]} - {one.check for one in own}
+
+    def verdict(checks: Iterable[str]) -> str:
+        return verdict_of([known.get(check, Finding(check, "not checkable")) for check in checks])
+
+    sentences = [one | {"audit": verdict(one["checks"])} for one in part["sentences"]]
+    return {
+        **part,
+        "sentences": sentences,
+        "audit": verdict([*(one.check for one in own), *sorted(cells)]),
+    }
 
 
 def build(
@@ -85,10 +109,10 @@ def to_bytes(certificate: Certificate) -> bytes:
 
 
 @cache
-def _validator() -> Any:
+def _validator(version: int) -> Any:
     import fastjsonschema
 
-    schema = files("querycloak.schemas").joinpath("certificate-1.json").read_text("utf-8")
+    schema = files("querycloak.schemas").joinpath(f"certificate-{version}.json").read_text("utf-8")
     return fastjsonschema.compile(json.loads(schema))
 
 
@@ -98,8 +122,7 @@ def read(path: Path) -> Certificate:
 
     try:
         content = json.loads(path.read_text("utf-8"))
-        _check_version(content)
-        return cast(Certificate, _validator()(content))
+        return cast(Certificate, _validator(_version(content))(content))
     except OSError:
         raise UsageError(
             "there is no certificate to read", hint="name it with `--certificate FILE`"
@@ -112,15 +135,19 @@ def read(path: Path) -> Certificate:
         raise DataError("the certificate is nested too deeply") from None
 
 
-def _check_version(content: Any) -> None:
-    """Distinguish a certificate of another version from an invalid one."""
-    said = content.get("schema") if isinstance(content, dict) else None
-    family, _, version = said.rpartition("/") if isinstance(said, str) else ("", "", "")
-    if family == SCHEMA.rpartition("/")[0] and said != SCHEMA and version.isdecimal() and len(version) < 9:
+def _version(content: Any) -> int:
+    """Return the version of the schema of a certificate. Raise DataError if it cannot be read."""
+    stated = content.get("schema") if isinstance(content, dict) else None
+    family, _, version = stated.rpartition("/") if isinstance(stated, str) else ("", "", "")
+    if family != SCHEMA.rpartition("/")[0] or not version.isdecimal() or len(version) > 8:
+        return VERSIONS[-1]  # it does not fit that schema
+    if int(version) not in VERSIONS:
         raise DataError(
-            f"the certificate has version {version} of the schema; this querycloak reads version 1",
+            f"the certificate has version {int(version)} of the schema; this querycloak reads versions up to "
+            f"{VERSIONS[-1]}",
             hint="read it with the querycloak that wrote it, or a newer one",
         )
+    return int(version)
 
 
 def _unsigned_bytes(certificate: Certificate) -> bytes:

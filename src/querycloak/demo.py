@@ -90,7 +90,7 @@ def _lines(story: dict[str, Any], compared: Any, seconds: float) -> list[str]:
     for each in story["releases"]:
         found = each["attack"]
         verdict = "within the bound" if found["holds"] else "ABOVE THE BOUND"
-        checked = "promise verified" if each["verified"] else "promise NOT kept"
+        checked = "guarantee verified" if each["verified"] else "guarantee FAILED"
         told = f"  {each['name']:<7} k={K}  {percent(found['success']):>7}  {verdict:<16} {checked}; "
         lines.append(told + RELEASES[each["name"]])
     lines += ["", "All methods side by side, on fewer people:", "", *compared.lines()[:-1]]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
+from typing import Any, Final
+
+#: Verdicts of audits as people read them; JSON has the other words.
+_VERDICTS: Final = {"kept": "passed", "broken": "failed", "not checkable": "not tested"}
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
@@ -16,6 +19,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str = 
     )
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{said}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def verdict_word(verdict: str) -> str:
+    """Return the word for a verdict of an audit: passed, failed, not tested or not applicable."""
+    return _VERDICTS.get(verdict, verdict)
 
 
 def percent(share: float | None, digits: int = 1) -> str:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from querycloak.audits.evidence import Evidence
 
 Verdict = Literal["kept", "broken", "not checkable", "not applicable"]
-
 #: Why what is about records says nothing about a table.
 COUNTS_ONLY: Final = "the release is a table of counts"
 #: What a check of origins needs.
@@ -31,7 +30,7 @@ class NotApplicable(Exception):
 
 @dataclass(frozen=True)
 class Finding:
-    """The answer of one audit. `detail` counts and names rows of the release, never their content."""
+    """Result of one check. `detail` has counts and row numbers of the release, never content."""
 
     check: str
     verdict: Verdict
@@ -44,10 +43,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """One test of a promise: `run` gives an empty text when it holds, or says what is broken.
+    """One check of a guarantee: `run` returns what failed, or an empty text.
 
-    `on_counts` says that it can also look at a table of counts, whose rows are no records; `on_parts` that
-    it holds for each part of a stream on its own, whatever came and left before.
+    `power` returns which deviations the check detects; a certificate states it if the check passed.
+    `on_counts`: the check applies to a table of counts, whose rows are no records. `on_parts`: it holds for
+    each part of a stream by itself.
     """
 
     check: str
@@ -55,29 +55,46 @@ class Audit:
     needs_truth: bool = False
     on_counts: bool = False
     on_parts: bool = False
+    power: Callable[[Evidence], str] | None = None
 
     def __call__(self, evidence: Evidence) -> Finding:
-        """Run the test on the evidence there is."""
+        """Run the check on the evidence that is given."""
         if evidence.table and not self.on_counts:
             return Finding(self.check, "not applicable", COUNTS_ONLY)
-        if evidence.part is not None and not self.on_parts:
-            return Finding(self.check, "not checkable", ONLY_A_PART)
-        if self.needs_truth and (evidence.original is None or evidence.truth is None):
-            return Finding(self.check, "not checkable", NEEDS_TRUTH)
+        if lacking := self._lacking(evidence):
+            return Finding(self.check, "not checkable", lacking)
         try:
-            fault = self.run(evidence)
+            if fault := self.run(evidence):
+                return Finding(self.check, "broken", fault)
         except NotCheckable as reason:
             return Finding(self.check, "not checkable", str(reason))
         except NotApplicable as reason:
             return Finding(self.check, "not applicable", str(reason))
-        return Finding(self.check, "broken" if fault else "kept", fault)
+        return Finding(self.check, "kept", self.power(evidence) if self.power is not None else "")
+
+    def _lacking(self, evidence: Evidence) -> str:
+        """Return what the check needs and was not given."""
+        if evidence.part is not None and not self.on_parts:
+            return ONLY_A_PART
+        known = evidence.original is not None and evidence.truth is not None
+        return NEEDS_TRUTH if self.needs_truth and not known else ""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of a guarantee; its checks are audits of the method and those of the cells of columns."""
+
+    text: str
+    audits: tuple[Audit, ...]
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a method promises, what it does not, and the audits that test it.
+    """What a method ensures, what it does not, and the audits that test it.
 
-    `labels_waiting` computes from a part of a stream what the audit of the next must know (`Part.present`).
+    `sentences` names the checks of each sentence of the statement; without it, all audits test the whole.
+    `labels_waiting` computes from a part of a stream what the audit of the next needs (`Part.present`).
     """
 
     statement: str
@@ -85,6 +102,18 @@ class Guarantee:
     audits: tuple[Audit, ...]
     facts: dict[str, Any] = field(default_factory=dict)
     labels_waiting: Callable[[Evidence], pl.DataFrame] | None = field(default=None, compare=False)
+    sentences: tuple[Sentence, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.sentences:
+            object.__setattr__(self, "sentences", (Sentence(self.statement, self.audits),))
+
+    @classmethod
+    def of(cls, *sentences: Sentence, limits: tuple[str, ...], **rest: Any) -> Guarantee:
+        """Return a guarantee that consists of these sentences."""
+        audits = tuple(dict.fromkeys(audit for one in sentences for audit in one.audits))
+        statement = "; ".join(one.text for one in sentences)
+        return cls(statement, limits, audits, sentences=sentences, **rest)
 
     def audit(self, evidence: Evidence) -> list[Finding]:
         """Run every audit."""

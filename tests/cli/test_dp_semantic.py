@@ -58,7 +58,7 @@ def test_everyone_keeps_the_number_of_mapped_searches(run, log, released):
 def test_verify_is_content(run, log, released):
     alone = run("verify", "out.tsv")
     assert alone.exit_code == 0
-    assert "dp-semantic: every released query is made of words of the domain only" in alone.stderr
+    assert "dp-semantic: every released query consists of words of the domain" in alone.stderr
     assert run("verify", "out.tsv", "--original", log, "--truth", "t.parquet").exit_code == 0
 
 
@@ -74,8 +74,8 @@ def test_the_certificate_states_scope_and_spending(run, released):
 
 
 TAMPERED = [
-    ("Query", "zanzibarwalrus", "every released query is made of words of the domain only"),
-    ("Query", "dog, zanzibarwalrus", "every released query is made of words of the domain only"),
+    ("Query", "zanzibarwalrus", "every released query consists of words of the domain"),
+    ("Query", "dog, zanzibarwalrus", "every released query consists of words of the domain"),
     ("QueryTime", "2006-03-05 10:11:12", "times are empty or whole hours"),
     ("ClickURL", "http://invented.example", "no clicked page and no rank is shown"),
     ("ItemRank", "3", "no clicked page and no rank is shown"),

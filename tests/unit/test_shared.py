@@ -138,10 +138,17 @@ def test_the_ledger_is_a_chain_of_which_only_the_end_can_be_cut_off(tmp_path):
 
 def _certificate():
     findings = [Finding("a check", "kept")]
-    part = certificate.method_part("rules", {}, Guarantee("words", ("much",), ()), findings)
+    guarantee = Guarantee("words", ("much",), ())
+    part = certificate.judged(
+        certificate.method_part("rules", {}, guarantee, {"words": ["a check"]}, findings), []
+    )
     release = {"id": "x", "source": None, "sha256": "0" * 64, "layout": {}}
     return certificate.build(
-        release=release, methods=[part], lineage=[], secret=Secret.from_seed(1), ledger=None
+        release=release,
+        methods=[certificate.judged(part, [])],
+        lineage=[],
+        secret=Secret.from_seed(1),
+        ledger=None,
     )
 
 
@@ -186,11 +193,11 @@ def test_a_signature_fits_its_key_only(tmp_path):
         certificate.sign(_certificate(), public)
 
 
-def test_broken_beats_kept_beats_not_checkable():
+def test_broken_beats_not_checkable_beats_kept():
     def of(*verdicts):
         return verdict_of([Finding("", verdict) for verdict in verdicts])
 
     assert of("kept", "broken", "not checkable") == "broken"
-    assert of("not checkable", "kept") == "kept"
-    assert of("not checkable") == "not checkable"
+    assert of("not checkable", "kept") == "not checkable"
+    assert of("not applicable", "kept") == "kept"
     assert of() == "not applicable"

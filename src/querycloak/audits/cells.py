@@ -10,9 +10,8 @@ import polars as pl
 
 from querycloak.audits.evidence import Evidence, number, places
 from querycloak.audits.lineage import faults
-from querycloak.guarantee import NEEDS_TRUTH, Audit, Finding, rows_text
+from querycloak.guarantee import NEEDS_TRUTH, Audit, Finding, NotCheckable, rows_text
 from querycloak.log import CANONICAL, MISSING, IntArray
-from querycloak.protector import Labels, Traits
 
 _SECOND: Final = 1_000_000
 _UNITS: Final = {3600 * _SECOND: "hour", 86400 * _SECOND: "day"}
@@ -40,24 +39,6 @@ class CellRules:
     time_unit: int = 0
     pseudonyms: bool = False
 
-    @classmethod
-    def of(cls, traits: Mapping[str, Traits]) -> CellRules:
-        """Return the rules for a release of these methods, by name and in their order."""
-        written = {name: method for method, one in traits.items() for name in one.rewrites - one.empties}
-        truncated = all(one.time_unit for method, one in traits.items() if written.get("time") == method)
-        pseudonyms = any(one.fresh_labels or one.labels is Labels.PARTS for one in traits.values())
-        if truncated:
-            written.pop("time", None)
-        if pseudonyms or all(one.labels is Labels.OWN for one in traits.values()):
-            written.pop("user", None)
-        return cls(
-            empty=frozenset[str]().union(*(one.empties for one in traits.values())),
-            may_empty=frozenset[str]().union(*(one.may_empty for one in traits.values())),
-            written=written,
-            time_unit=max((one.time_unit for one in traits.values()), default=0),
-            pseudonyms=pseudonyms,
-        )
-
     def check(self, column: str) -> str:
         """Return what the audit of a column checks, in words."""
         if column in self.empty:
@@ -83,16 +64,17 @@ class CellAudit:
         self.rules = rules
         self._original = None if original is None else _by_row(original)
         self._truth = None if truth is None else truth.collect().sort("released_row")
-        self._columns: list[str] = []
+        #: Columns of the release whose cells are audited, after `add`.
+        self.columns: list[str] = []
         self._faults: dict[str, list[int]] = {}
         self._totals: dict[str, int] = {}
         self._pairs: list[pl.DataFrame] = []
 
     def add(self, piece: pl.DataFrame) -> None:
         """Audit some rows of the release: `released_row` and all columns that it has."""
-        self._columns = [name for name in piece.columns if name not in _ELSEWHERE]
+        self.columns = [name for name in piece.columns if name not in _ELSEWHERE]
         beside = self._beside(piece)
-        for name in self._columns:
+        for name in self.columns:
             wrong = self._wrong(name, beside)
             if wrong is not None:
                 self._note(name, beside.filter(wrong)["released_row"])
@@ -101,7 +83,7 @@ class CellAudit:
 
     def findings(self) -> Iterator[Finding]:
         """Yield what was found about each column."""
-        for name in sorted(self._columns, key=_order):
+        for name in sorted(self.columns, key=_order):
             yield self._finding(name)
 
     def _finding(self, name: str) -> Finding:
@@ -144,7 +126,7 @@ class CellAudit:
         if truth is None or self._original is None:
             return piece.with_columns(created=pl.lit(False))
         rows = truth["original_row"].fill_null(MISSING).to_numpy()
-        wanted = [name for name in self._columns if name in self._original.columns]
+        wanted = [name for name in self.columns if name in self._original.columns]
         cells = _at(self._original.select(wanted), places(self._original["row"].to_numpy(), rows))
         return piece.with_columns(
             *(cells[name].alias(f"original {name}") for name in wanted),
@@ -190,22 +172,27 @@ class CellAudit:
 
 
 def _not_above(evidence: Evidence) -> str:
+    """Check that every category is that of its search, or above it; a search has that of its first row."""
     assert evidence.original is not None
+    if evidence.rewritten_later:
+        raise NotCheckable("a later method of this release rewrites queries and their categories")
     text, schema = evidence.text(), evidence.original.collect_schema()
     if "category" not in schema or "category" not in text.collect_schema():
         return ""
-    own = evidence.original.select(original_row="row", own=pl.col("category").cast(pl.String))
-    rows = evidence.traced.select("released_row", "original_row")
-    beside = text.select("released_row", "category").join(rows, on="released_row")
+    rows = evidence.placed("released_row")
+    own = (
+        evidence.original.select("row", pl.col("category").cast(pl.String)).collect().sort("row")["category"]
+    )
+    heads = rows.lazy().select("released_row", own=own.gather(rows["head"].to_numpy()))
+    beside = text.select("released_row", "category").join(heads, on="released_row", how="left")
     pair = pl.col("category"), pl.col("own")
     within = (pair[0] == pair[1]) | pair[1].str.starts_with(pair[0] + "/")
-    beside = beside.join(own, on="original_row", how="left")
     return faults(beside.filter(pair[0].is_not_null() & ~within.fill_null(False)), "show another category")
 
 
 #: Check of a method that generalises categories.
 CATEGORY_OR_ABOVE: Final = Audit(
-    "every category is that of its original row, or one above it", _not_above, needs_truth=True
+    "every category is that of its search, or one above it", _not_above, needs_truth=True
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from querycloak.guarantee import NotCheckable
+from querycloak.guarantee import NotApplicable, NotCheckable
 from querycloak.log import MISSING, IntArray
 
 T = TypeVar("T")
@@ -87,12 +87,17 @@ class Evidence:
     erased: pl.LazyFrame | None = None
     part: Part | None = None
     spell: Callable[[], pl.LazyFrame] | None = field(default=None, repr=False, compare=False)
+    query_texts: Callable[[], pl.LazyFrame] | None = field(default=None, repr=False, compare=False)
     memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         given = self.release
         if self.spell is None:
             object.__setattr__(self, "spell", lambda: given)
+        before = self.original
+        kind = before.collect_schema().get("query") if before is not None else None
+        if self.query_texts is None and before is not None and kind == pl.String:
+            object.__setattr__(self, "query_texts", lambda: before.select("row", "query"))
         names = [n for n in ("released_row", "user", "query") if n in given.collect_schema()]
         object.__setattr__(self, "release", numbered(given.select(names)))
         for name in ("original", "truth", "erased"):
@@ -104,6 +109,21 @@ class Evidence:
         """Return the release as its readers see it, with `released_row`."""
         assert self.spell is not None
         return self.spell()
+
+    def asked_texts(self) -> pl.LazyFrame:
+        """Return the queries of the original as texts: `row`, `query`."""
+        if self.query_texts is None:
+            raise NotCheckable("the texts of the original are not given")
+        return self.query_texts()
+
+    def undecided(self, reason: str) -> NotCheckable | NotApplicable:
+        """Return what a check of the release alone raises if it cannot decide.
+
+        With the ground truth, a stronger check of the same guarantee decides.
+        """
+        if self.original is not None and self.truth is not None:
+            return NotApplicable("the check with the ground truth decides")
+        return NotCheckable(reason)
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """Return what `make` returned on the first call with this name."""

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from querycloak.audits.evidence import Evidence
-from querycloak.guarantee import Audit, NotApplicable, NotCheckable, rows_text
+from querycloak.guarantee import Audit, NotApplicable, rows_text
 
 
 def faults(rows: pl.LazyFrame, what: str) -> str:
@@ -45,7 +45,7 @@ def _nothing_made_up(evidence: Evidence) -> str:
     if evidence.makes_rows:  # the truth says which: those have no row at all
         strange &= pl.col("original_row").is_not_null()
         if evidence.traced.select(pl.col("original_row").is_null().all()).collect().item():
-            raise NotCheckable("a method of this release made up all of its rows")
+            raise NotApplicable("a method of this release creates all of its rows")
     return faults(evidence.traced.filter(strange), "come from no row of the original")
 
 

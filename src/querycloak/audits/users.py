@@ -23,7 +23,7 @@ def _counts(k: int, evidence: Evidence) -> str:
     rare = evidence.release.filter(pl.len().over("query") < k)
     fault = faults(rare, f"show a query that stands in fewer than {k} rows")
     if fault and evidence.later:
-        raise NotCheckable("later methods may have removed rows of a query that enough people asked")
+        raise evidence.undecided("later methods may have removed rows of a query that enough users asked")
     return fault
 
 
@@ -34,7 +34,7 @@ def _askers(k: int, evidence: Evidence) -> str:
     pairs = pl.concat([evidence.original.select("query", "user"), shown.select("query", "user")])
     askers = pairs.unique().group_by("query", maintain_order=False).agg(askers=pl.len())
     beside = shown.join(askers, on="query", how="left", nulls_equal=True)
-    return faults(beside.filter(pl.col("askers") < k), f"show a query that fewer than {k} people asked")
+    return faults(beside.filter(pl.col("askers") < k), f"show a query that fewer than {k} users asked")
 
 
 def too_early(k: int, rows: pl.LazyFrame, uses: pl.LazyFrame) -> pl.LazyFrame:
@@ -60,15 +60,15 @@ def queries_too_early(k: int, evidence: Evidence) -> pl.LazyFrame:
 def _in_time(k: int, evidence: Evidence) -> str:
     if evidence.rewritten:
         raise NotCheckable("another method of this release rewrites queries")
-    return faults(queries_too_early(k, evidence), f"left before {k} people had asked their query")
+    return faults(queries_too_early(k, evidence), f"were released before {k} users had asked their query")
 
 
 def asked_by(k: int) -> tuple[Audit, ...]:
-    """Return the audits of "each released query was asked by at least k people"."""
+    """Return the audits of "each released query was asked by at least k users"."""
     return (
         Audit(f"each released query stands in at least {k} rows", lambda e: _counts(k, e)),
-        Audit(f"each released query was asked by at least {k} people", lambda e: _askers(k, e), True),
-        Audit(f"no query left before {k} people had asked it", lambda e: _in_time(k, e), True),
+        Audit(f"each released query was asked by at least {k} users", lambda e: _askers(k, e), True),
+        Audit(f"no query was released before {k} users had asked it", lambda e: _in_time(k, e), True),
     )
 
 
@@ -135,10 +135,10 @@ def _in_company(z: int, span: int, levels: int, evidence: Evidence) -> str:
     best = counted.group_by("row", "group").agg(pl.col("askers").max())
     beside = shown.join(best, left_on=["original_row", "query"], right_on=["row", "group"], how="left")
     alone = pl.col("askers").is_null() | (pl.col("askers") < z)
-    return faults(beside.filter(alone), f"had fewer than {z} people asking the same within the window")
+    return faults(beside.filter(alone), f"show a text that fewer than {z} users asked within the window")
 
 
 def in_company(z: int, span: int, levels: int) -> Audit:
     """Promise that z people had asked a released text within the time before it left."""
-    check = f"each released text was asked by at least {z} people within the window"
+    check = f"each released text was asked by at least {z} users within the window"
     return Audit(check, lambda e: _in_company(z, span, levels, e), needs_truth=True)

@@ -21,7 +21,7 @@ from querycloak.cli.options import (
     with_reading,
 )
 from querycloak.errors import UsageError
-from querycloak.formatting import plural
+from querycloak.formatting import plural, verdict_word
 
 if TYPE_CHECKING:
     from querycloak.api import Report
@@ -103,8 +103,7 @@ def _lines(report: Report, explain: bool, dry_run: bool) -> Iterator[str]:
         yield f"{did} a table of {plural(report.released, 'line')}, from {plural(good, 'record')}"
     else:
         yield f"{did} {report.released:,} of {plural(good, 'record')}"
-    for part in report.certificate["methods"]:
-        yield f"  {part['method']}: {part['promise']} [{part['audit']}]"
+    yield from _verdicts(report.certificate)
     for reason, count in report.skipped.items():
         rows = ", ".join(str(row) for row in report.skipped_rows[reason][:5])
         yield f"skipped {plural(count, 'bad row')}: {reason} (data rows {rows}{', …' if count > 5 else ''})"
@@ -121,6 +120,20 @@ def _lines(report: Report, explain: bool, dry_run: bool) -> Iterator[str]:
         yield f"made with --seed, so anyone can recompute {what}: for tests, not for publication"
     for path in report.written[1:]:
         yield f"wrote {path}"
+
+
+def _verdicts(certificate: dict[str, Any]) -> Iterator[str]:
+    """Yield each guarantee with its verdict, and the checks that were not made."""
+    for part in certificate["methods"]:
+        yield f"  {part['method']}: {part['promise']} [{verdict_word(part['audit'])}]"
+        yield from _not_tested(part["checks"], "    ")
+    yield from _not_tested(certificate["lineage"], "  release: ")
+
+
+def _not_tested(checks: list[dict[str, str]], margin: str) -> Iterator[str]:
+    for check in checks:
+        if check["verdict"] == "not checkable":
+            yield f"{margin}not tested: {check['check']} ({check['detail']})"
 
 
 def _explanation(report: Report) -> Iterator[str]:

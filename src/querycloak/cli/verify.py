@@ -1,4 +1,4 @@
-"""`querycloak verify`: does a release keep what its certificate promises?"""
+"""`querycloak verify`: check a release against its certificate."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from click import option
 
 from querycloak.cli.options import FILE, Output, alone, pairs, repeated, with_output
 from querycloak.errors import UsageError
+
+_TITLES = ("passed", "not testable with this evidence", "failed", "not applicable")
 
 
 @click.command("verify")
@@ -49,7 +51,7 @@ def verify(
     out: Output,
     **rest: Any,
 ) -> None:
-    """Check a release against its certificate. Exit status 4 means that something is broken.
+    """Check a release against its certificate. Exit status 4 means that a check failed.
 
     With --diff: compare two certificates. Exit status 4 means that something got weaker.
 
@@ -66,9 +68,8 @@ def verify(
 
     found = api.verify(release, format=format_, mapping=pairs(mapping, "--map"), **rest)
     out.emit(found.as_dict())
-    for title, lines in found.as_dict().items():
-        said = "not checkable from this evidence" if title == "not_checkable" else title
-        out.say(f"{said}:" if lines else f"{said}: nothing")
+    for title, lines in zip(_TITLES, found.as_dict().values(), strict=True):
+        out.say(f"{title}:" if lines else f"{title}: nothing")
         for line in lines:
             detail = f" ({line['detail']})" if line["detail"] else ""
             out.say(f"  {line['about']}: {line['check']}{detail}")

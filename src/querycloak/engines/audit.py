@@ -13,7 +13,8 @@ from querycloak.audits.cells import CellAudit, CellRules
 from querycloak.audits.evidence import Evidence, Part
 from querycloak.audits.lineage import LINEAGE
 from querycloak.engines.pipeline import Stage
-from querycloak.guarantee import Finding, NotCheckable
+from querycloak.guarantee import Finding, Guarantee, NotCheckable
+from querycloak.protector import Labels
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ def audit(
     erased: pl.LazyFrame | None = None,
     part: Part | None = None,
     spell: Callable[[], pl.LazyFrame] | None = None,
+    query_texts: Callable[[], pl.LazyFrame] | None = None,
     cells: CellAudit | None = None,
 ) -> AuditResult:
     """Test the promise of each stage on the final release, with whatever evidence there is.
@@ -54,7 +56,7 @@ def audit(
     `cells` has seen every cell of the release.
     """
     parts, waiting = [], None
-    given = Evidence(release, original, truth, erased=erased, part=part, spell=spell)
+    given = Evidence(release, original, truth, erased=erased, part=part, spell=spell, query_texts=query_texts)
     made = any(stage.traits.creates_rows for stage in stages)
     whole = replace(given, rewritten=_rewrite(stages), makes_rows=made, table=is_table(stages))
     for place, stage in enumerate(stages):
@@ -71,20 +73,60 @@ def audit(
         findings = promise.audit(seen)
         if part is not None and promise.labels_waiting is not None:
             waiting = _remaining(promise.labels_waiting, seen)
-        parts.append(certificate.method_part(stage.method, stage.settings.as_dict(), promise, findings))
+        sentences = _sentences(promise, cell_rules(stages), cells)
+        settings = stage.settings.as_dict()
+        parts.append(certificate.method_part(stage.method, settings, promise, sentences, findings))
     lineage = [check(whole) for check in LINEAGE]
     if cells is not None:
         lineage += cells.findings()
-    return AuditResult(parts, lineage, waiting)
+    return AuditResult([certificate.judged(one, lineage) for one in parts], lineage, waiting)
+
+
+def not_audited(stages: list[Stage]) -> AuditResult:
+    """Return the guarantees of these stages without a result of any check."""
+    parts = []
+    for stage in stages:
+        promise = stage.promise()
+        sentences = _sentences(promise, cell_rules(stages), None)
+        parts.append(certificate.method_part(stage.method, stage.settings.as_dict(), promise, sentences, []))
+    return AuditResult([certificate.judged(one, []) for one in parts], [])
+
+
+def _sentences(promise: Guarantee, rules: CellRules, cells: CellAudit | None) -> dict[str, list[str]]:
+    """Return the names of the checks of each sentence, without columns that the release does not have."""
+    return {
+        one.text: [
+            *(audit.check for audit in one.audits),
+            *(rules.check(name) for name in one.columns if cells is None or name in cells.columns),
+        ]
+        for one in promise.sentences
+    }
+
+
+def cell_rules(stages: list[Stage]) -> CellRules:
+    """Return what the cells of a release of these stages may contain."""
+    traits = {stage.method: stage.traits for stage in stages}
+    written = {name: method for method, one in traits.items() for name in one.rewrites - one.empties}
+    truncated = all(one.time_unit for method, one in traits.items() if written.get("time") == method)
+    pseudonyms = any(one.fresh_labels or one.labels is Labels.PARTS for one in traits.values())
+    if truncated:
+        written.pop("time", None)
+    if pseudonyms or all(one.labels is Labels.OWN for one in traits.values()):
+        written.pop("user", None)
+    return CellRules(
+        empty=frozenset[str]().union(*(one.empties for one in traits.values())),
+        may_empty=frozenset[str]().union(*(one.may_empty for one in traits.values())),
+        written=written,
+        time_unit=max((one.time_unit for one in traits.values()), default=0),
+        pseudonyms=pseudonyms,
+    )
 
 
 def cell_audit(
     stages: list[Stage], original: pl.LazyFrame | None, truth: pl.LazyFrame | None
 ) -> CellAudit | None:
     """Return the audit of the cells of a release of these stages; None for a table of counts."""
-    if is_table(stages):
-        return None
-    return CellAudit(CellRules.of({stage.method: stage.traits for stage in stages}), original, truth)
+    return None if is_table(stages) else CellAudit(cell_rules(stages), original, truth)
 
 
 def _remaining(remaining: Callable[[Evidence], pl.DataFrame], evidence: Evidence) -> pl.DataFrame | None:

@@ -341,9 +341,12 @@ def _audited(
         return pl.concat(_pieces(writer, (*CANONICAL, *COUNTS[-1:]))).lazy()
 
     release = pl.concat(parts, how="diagonal").lazy()
-    audited = auditing.audit(job.stages, release, original, truth.lazy(), spell=spell, cells=cells)
+    texts = source.query_texts
+    audited = auditing.audit(
+        job.stages, release, original, truth.lazy(), spell=spell, query_texts=texts, cells=cells
+    )
     if faults := audited.broken():
-        raise BrokenPromise("the release broke a promise; nothing was published\n" + "\n".join(faults))
+        raise BrokenPromise("the release failed its audit; nothing was published\n" + "\n".join(faults))
     return audited
 
 

@@ -17,6 +17,7 @@ from querycloak.engines.time_order import Spool, whole
 from querycloak.environment import free_memory
 from querycloak.errors import DataError, UsageError
 from querycloak.formats import ReadOptions
+from querycloak.guarantee import NotCheckable
 from querycloak.log import CANONICAL, Log, Skipped
 
 Progress = Callable[[str, int, int | None], None]
@@ -105,6 +106,14 @@ class LogSource:
             return numbered(frame.lazy().select(names)).with_columns(**short).collect().lazy()
         assert self._spool is not None
         return self._spool.scan()
+
+    def query_texts(self) -> pl.LazyFrame:
+        """Return `row` and `query` of the original as texts; a file is read again."""
+        if self._spool is not None:
+            return self._spool.scan().select("row", "query")
+        if isinstance(self._given, str) and self._given == "-":
+            raise NotCheckable("standard input cannot be read again")
+        return read_log(self._given, self._options).frame.lazy().select("row", "query")
 
     def sha256(self) -> str | None:
         """Return the hash of the input file; None if the log is no file."""

@@ -37,15 +37,16 @@ _NUMBERS = ("offset",)
 
 @dataclass
 class Verification:
-    """Three lists: what was checked and holds, what this evidence cannot show, what is broken."""
+    """Checks by verdict: passed, not testable with this evidence, failed, not applicable."""
 
     checked: list[dict[str, str]] = field(default_factory=list)
     not_checkable: list[dict[str, str]] = field(default_factory=list)
     broken: list[dict[str, str]] = field(default_factory=list)
+    not_applicable: list[dict[str, str]] = field(default_factory=list)
 
     def add(self, about: str, check: str, verdict: str, detail: str = "") -> None:
         """Add a check to the list of its verdict."""
-        lists = {"kept": self.checked, "broken": self.broken}
+        lists = {"kept": self.checked, "broken": self.broken, "not applicable": self.not_applicable}
         line = {"about": about, "check": check, "detail": detail}
         lists.get(verdict, self.not_checkable).append(line)
 
@@ -60,7 +61,12 @@ class Verification:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the lists as plain values, for `--json`."""
-        return {"checked": self.checked, "not_checkable": self.not_checkable, "broken": self.broken}
+        return {
+            "checked": self.checked,
+            "not_checkable": self.not_checkable,
+            "broken": self.broken,
+            "not_applicable": self.not_applicable,
+        }
 
 
 def verify(
@@ -93,7 +99,7 @@ def verify(
     _check_signature(public_key, document, result)
     options = ReadOptions(format, mapping or {})
     if (shown := _read_release(path, document, result)) is not None:
-        keep = document["release"]["layout"]["kept"]
+        keep = [] if document["release"].get("table") else document["release"]["layout"]["kept"]
         reading = replace(options, keep=keep)
         before = read_log(str(original), reading).frame.lazy() if original and truth else None
         known = read_truth(Path(truth)).lazy() if truth else None
@@ -185,7 +191,7 @@ def _check_stream(log: Log, document: certificates.Certificate, result: Verifica
     check = f"the lines are those from {stream['first']} to {stream['last']}"
     expected = pl.int_range(stream["first"], stream["last"] + 1, dtype=pl.Int64, eager=True)
     fault = "some are" if document["audit"] == "broken" else ""
-    result.add_fault("certificate", "no promise was broken when it was made", fault)
+    result.add_fault("certificate", "no check failed when the certificate was made", fault)
     shown = log.frame.get_column("offset", default=pl.Series([], dtype=pl.String))
     same = shown.cast(pl.Int64, strict=False).equals(expected, check_names=False)
     result.add_fault("integrity", check, "" if same else "they are others")

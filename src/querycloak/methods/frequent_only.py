@@ -11,7 +11,7 @@ from numba import njit
 from querycloak import settings as declared
 from querycloak.audits.users import asked_by
 from querycloak.dictionary import Dictionaries
-from querycloak.guarantee import Guarantee
+from querycloak.guarantee import Guarantee, Sentence
 from querycloak.log import COLUMN_BIT, Batch, IntArray
 from querycloak.methods.shared.records import ChainedSlots, users_setting
 from querycloak.methods.shared.user_counts import UsersUntil, key_and_user
@@ -21,11 +21,11 @@ from querycloak.protector import HELD_CODES, Labels, Protector, State, Traits
 class FrequentOnly(Protector):
     """Release a query only once at least k different people have asked it; the user column is empty.
 
-    Guarantee: every released query was asked by at least `k` people before its first row left.
+    Guarantee: every released query was asked by at least `k` users before its first row was released. The
+    user column is empty.
 
-    Limits: texts that k people share and that still say something about one of them; k accounts that one
-    attacker opened to push a text over the threshold; times and clicked pages, which leave as they are (see
-    `time` of other methods).
+    Limits: a query that k users share and that still identifies one of them; k accounts that one attacker
+    opened to lift a query over the threshold; times and clicked pages, which are released unchanged.
 
     Reference: the allow-list by frequency of ORCAS (Craswell et al., 2020) and of Adar (2007).
     """
@@ -67,14 +67,17 @@ class FrequentOnly(Protector):
     def promise(cls, settings: Settings) -> Guarantee:
         """Return the guarantee of `frequent-only` with these settings."""
         k = settings.k
-        return Guarantee(
-            statement=f"every released query was asked by at least {k} people before its first row left",
-            does_not_protect_against=(
-                f"texts that {k} people share and that still say something about one of them",
-                f"{k} accounts opened by one attacker to push a text over the threshold",
-                "times and clicked pages, which leave as they are",
+        return Guarantee.of(
+            Sentence(
+                f"every released query was asked by at least {k} users before its first row was released",
+                asked_by(k),
             ),
-            audits=asked_by(k),
+            Sentence("the user column is empty", (), ("user",)),
+            limits=(
+                f"a query that {k} users share and that still identifies one of them",
+                f"{k} accounts that one attacker opened to lift a query over the threshold",
+                "times and clicked pages, which are released unchanged",
+            ),
         )
 
     def partition_key(self, batch: Batch) -> IntArray:

@@ -10,7 +10,7 @@ from querycloak import settings as declared
 from querycloak.audits.cells import CATEGORY_OR_ABOVE
 from querycloak.audits.users import in_company
 from querycloak.dictionary import Dictionaries
-from querycloak.guarantee import Guarantee
+from querycloak.guarantee import Guarantee, Sentence
 from querycloak.log import COLUMN_BIT, MISSING, Batch, IntArray
 from querycloak.methods.shared.labels import LabelMethod, labels_setting
 from querycloak.methods.shared.records import users_setting
@@ -30,11 +30,11 @@ class ZAnonymity(LabelMethod):
     A query that too few share is replaced by the deepest of its categories that enough share (with
     `generalise=yes`), or left out. Nothing waits: the delay is nought.
 
-    Guarantee: each released text, a query or a category, was asked by at least `z` people in the last
-    `window` seconds, the record's own user among them.
+    Guarantee: each released text, a query or a category, was asked by at least `z` users within the last
+    `window` seconds, the author among them. A released category is that of the record or a more general one.
 
-    Limits: linking all records of one label: labels are the users' own, or steady pseudonyms; a text that z
-    people share within the window and that still names one of them; z accounts of one attacker.
+    Limits: linking all records of one label: a user has one label in the whole release; a text that z users
+    share within the window and that still identifies one of them; z accounts of one attacker.
 
     Reference: zero-delay anonymisation of streams (Jha et al., z-anonymity, 2020).
     """
@@ -92,14 +92,17 @@ class ZAnonymity(LabelMethod):
         """Return the guarantee of `z-anonymity` with these settings."""
         z, window = settings.z, settings.window
         levels = DEEPEST if settings.generalise else 0
-        return Guarantee(
-            statement=f"each released text was asked by at least {z} people in the last {window:g} seconds",
-            does_not_protect_against=(
-                "linking all records of one label: a user keeps one label throughout a release",
-                f"a text that {z} people share within the window and that still names one of them",
+        return Guarantee.of(
+            Sentence(
+                f"each released text was asked by at least {z} users within the last {window:g} seconds",
+                (in_company(z, settings.span, levels),),
+            ),
+            Sentence("a released category is that of the record or a more general one", (CATEGORY_OR_ABOVE,)),
+            limits=(
+                "linking all records of one label: a user has one label in the whole release",
+                f"a text that {z} users share within the window and that still identifies one of them",
                 f"{z} accounts of one attacker",
             ),
-            audits=(in_company(z, settings.span, levels), CATEGORY_OR_ABOVE),
         )
 
     def partition_key(self, batch: Batch) -> IntArray | None:

@@ -12,7 +12,7 @@ from querycloak.attacks.finding import Finding
 from querycloak.certificate import Certificate
 from querycloak.compare.result import label_text
 from querycloak.errors import UsageError
-from querycloak.formatting import percent, plural
+from querycloak.formatting import percent, plural, verdict_word
 from querycloak.registry import METHODS, labels_of
 from querycloak.report import evidence, render, risk
 from querycloak.report.certificate_diff import read as read_certificate
@@ -60,14 +60,15 @@ def assessment(
         randomness=document["randomness"],
         summary=[
             ("Protected by", ", then ".join(printable(part["method"]) for part in document["methods"])),
-            ("Audit", bold(document["audit"])),
+            ("Audit", bold(verdict_word(document["audit"]))),
             *((f"Residual risk: {one.test.name.lower()}", bold(one.level)) for one in rated),
         ],
         release=_release(document),
         steps=[_step(part) for part in document["methods"]],
         promises=[
-            (printable(part["method"]), printable(part["promise"]), bold(part["audit"]))
+            (printable(part["method"]), printable(one["text"]), bold(verdict_word(one["audit"])))
             for part in document["methods"]
+            for one in _sentences(part)
         ],
         checks=_checks(document),
         stated=[
@@ -97,6 +98,12 @@ def assessment(
         trust=_trust(document),
         absent=_absent(every, measures),
     )
+
+
+def _sentences(part: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the sentences of a guarantee; a certificate of version 1 has the whole only."""
+    whole = {"text": part["promise"], "audit": part["audit"]}
+    return list(part.get("sentences", [whole]))
 
 
 def _every(document: Certificate, findings: Findings) -> list[Finding]:
@@ -138,7 +145,12 @@ def _step(part: Mapping[str, Any]) -> dict[str, Any]:
 def _checks(document: Certificate) -> list[Row]:
     parts = [(part["method"], part["checks"]) for part in document["methods"]]
     return [
-        (printable(about), printable(check["check"]), bold(check["verdict"]), printable(check["detail"]))
+        (
+            printable(about),
+            printable(check["check"]),
+            bold(verdict_word(check["verdict"])),
+            printable(check["detail"]),
+        )
         for about, listed in (*parts, ("release", document["lineage"]))
         for check in listed
     ]
@@ -162,7 +174,7 @@ def _test(test: risk.Test, findings: Findings) -> dict[str, Any]:
 
 def _taken(document: Certificate) -> list[str]:
     taken = [f"{printable(part['method'])}: {printable(part['promise'])}" for part in document["methods"]]
-    taken.append(f"independent audit of the released file: {document['audit']}")
+    taken.append(f"independent audit of the released file: {verdict_word(document['audit'])}")
     if place := document["ledger"]:
         earlier = plural(place["earlier_releases_of_source"], "earlier release")
         taken.append(f"entry {place['entry']:,} in the ledger of releases, after {earlier} of the source")

@@ -33,9 +33,9 @@ _BAR: Final = "█"
 _BAR_LENGTH: Final = 20
 #: The look of a word in bold that is a verdict, and of a quotation that begins with such a word.
 _VERDICTS: Final = {
-    "kept": "good", "holds": "good", "low": "good", "yes": "good",
-    "broken": "bad", "beaten": "bad", "high": "bad", "no": "bad", "Do not publish": "bad",
-    "medium": "warn", "unknown": "warn", "not checkable": "warn", "open by design": "warn", "Caution": "warn",
+    "passed": "good", "holds": "good", "low": "good", "yes": "good",
+    "failed": "bad", "broken": "bad", "beaten": "bad", "high": "bad", "no": "bad", "Do not publish": "bad",
+    "medium": "warn", "unknown": "warn", "not tested": "warn", "open by design": "warn", "Caution": "warn",
     "not applicable": "info", "no bound stated": "info",
 }  # fmt: skip
 _SIGNS: Final = {"good": "✓ ", "bad": "✗ ", "warn": "? "}

@@ -112,7 +112,7 @@ def test_other_methods_truth_has_no_such_column():
         ([0, 1], False, "kept"),
         ([0, None], False, "broken"),
         ([0, None], True, "kept"),
-        ([None, None], True, "not checkable"),  # nothing came from anywhere
+        ([None, None], True, "not applicable"),  # nothing came from anywhere
         ([0, 7], True, "broken"),  # a row that the original does not have is no made-up row
         ([0, -1], True, "broken"),
     ],
@@ -138,7 +138,7 @@ def test_made_up_rows_do_not_hide_that_one_is_shown_twice():
 )
 def test_nobody_asked_for_a_made_up_row_but_others_must_show_what_was_asked(rows, makes_rows, verdict):
     assert QUERIES_UNCHANGED(lineage(rows, makes_rows)).verdict == verdict
-    assert QUERIES_UNCHANGED(lineage(rows, makes_rows, rewritten=True)).verdict == "not checkable"
+    assert QUERIES_UNCHANGED(lineage(rows, makes_rows, rewritten=True)).verdict == "not applicable"
 
 
 def lineage(rows, makes_rows, **more):

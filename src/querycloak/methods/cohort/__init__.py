@@ -9,7 +9,7 @@ import numpy as np
 
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
-from querycloak.guarantee import Guarantee
+from querycloak.guarantee import Guarantee, Sentence
 from querycloak.kernels.arrays import grown
 from querycloak.kernels.siphash import key_words
 from querycloak.keys import derive
@@ -124,17 +124,19 @@ class Cohort(LabelMethod):
     def promise(cls, settings: Settings) -> Guarantee:
         """Return the guarantee of `cohort` with these settings."""
         k = settings.k
-        return Guarantee(
-            statement=f"given the cohort of at least {k} users, a record's label is uniform over it and "
-            "independent of author, text, time and all other labels",
-            does_not_protect_against=(
-                "text: a query that names its author, or words that only one member uses",
-                "sessions: records close in time and topic are recognised as one person's",
-                f"volumes known from elsewhere: the heaviest member wrote more than 1/{k} of the records",
-                "join dates: a cohort's members came at about the same time",
-                "sybil accounts that fill a cohort, and members who left",
+        return Guarantee.of(
+            Sentence(
+                f"given the cohort of at least {k} users, a record's label is uniform over it and "
+                "independent of author, text, time and all other labels",
+                audits(k),
             ),
-            audits=audits(k),
+            limits=(
+                "query text: a query that names its author, or words that only one member uses",
+                "sessions: searches close in time and topic are recognised as one user's",
+                f"known volumes: the most active member wrote more than 1/{k} of a cohort's records",
+                "first-search dates: members of a cohort started at about the same time",
+                "fake accounts that fill a cohort, and members who no longer search",
+            ),
         )
 
     def _shard_of(self, people: IntArray) -> IntArray:

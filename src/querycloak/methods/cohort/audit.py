@@ -12,15 +12,15 @@ import polars as pl
 from querycloak.audits.evidence import Evidence
 from querycloak.audits.lineage import one_label, shown_after_erasure
 from querycloak.guarantee import Audit, NotCheckable
-from querycloak.log import FloatArray
+from querycloak.log import FloatArray, IntArray
 
-#: Chance that any of the three tests of uniformity alarms although all is well.
+#: Probability that any of the tests of chance fails on a correct release.
 FALSE_ALARM: Final = 1e-6
-_TAIL: Final = FALSE_ALARM / 6  # three tests, two sides each
+_TAIL: Final = FALSE_ALARM / 14  # five tests of the whole with two sides each, four of single users with one
 #: Up to this variance tails are exact or bounded. Above, hits are so nearly normal that the tail beyond
 #: `_Z` deviations is below `_TAIL` even if it is 1.6 times that of the normal distribution.
 _LARGE: Final = 10_000.0
-_Z: Final = 5.2
+_Z: Final = 5.4
 #: Exponents at which the tail of a number of pairs is bounded: every one gives a bound.
 _EXPONENTS: Final = np.concatenate([-np.geomspace(20, 1e-3, 60), np.geomspace(1e-3, 20, 120)])
 #: The same for large parts, in units of the largest weight of a chi-square, which exists below one half.
@@ -42,9 +42,9 @@ def _traced_searches(evidence: Evidence) -> pl.DataFrame:
 
 
 def _one_cohort_each(k: int, evidence: Evidence) -> str:
-    """Check that everyone is in one cohort only, that it has k members, and that labels are members'.
+    """Check that every user is in one cohort only, that it has k members, and that labels are members'.
 
-    After an erasure a cohort has other members; what left it before was drawn from the earlier ones.
+    After an erasure a cohort has other members; earlier labels were drawn from the earlier ones.
     """
     if late := shown_after_erasure(evidence):
         return late
@@ -52,12 +52,12 @@ def _one_cohort_each(k: int, evidence: Evidence) -> str:
     people = pl.concat([rows.select("cohort", person=name) for name in ("author", "user")]).unique()
     slots = people.select("person", cohort=pl.col("cohort") % GENERATIONS).unique()
     if torn := slots.group_by("person").len().filter(pl.col("len") > 1).collect().height:
-        return f"{torn:,} people are in more than one cohort"
+        return f"{torn:,} users are in more than one cohort"
     seen = people.group_by("cohort").len().join(_sizes(rows), on="cohort").collect()
     if small := seen.filter(pl.col("members") < k).height:
         return f"{small:,} cohorts have fewer than {k} members"
     crowded = seen.filter(pl.col("len") > pl.col("members")).height
-    return f"{crowded:,} cohorts show more people than they have members" if crowded else ""
+    return f"{crowded:,} cohorts have more users than members" if crowded else ""
 
 
 def _sizes(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -66,14 +66,14 @@ def _sizes(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _log_binomial(first: int, last: int, n: int, p: float) -> FloatArray:
-    """Return the logarithms of the chances of `first` to `last` hits in n trials."""
+    """Return the logarithms of the probabilities of `first` to `last` hits in n trials."""
     hits = np.arange(first, last + 1)
     ways = [math.lgamma(n + 1) - math.lgamma(h + 1) - math.lgamma(n - h + 1) for h in hits.tolist()]
     return np.asarray(ways + hits * math.log(p) + (n - hits) * math.log1p(-p))
 
 
 def unlikely_hits(hits: int, chances: list[tuple[float, int]]) -> bool:
-    """Whether so many hits come up with a chance below `_TAIL`, on either side.
+    """Whether so many hits have a probability below `_TAIL`, on either side.
 
     `chances` has the probability of a hit and how many independent records have it.
     """
@@ -93,7 +93,7 @@ def unlikely_hits(hits: int, chances: list[tuple[float, int]]) -> bool:
 
 
 def unlikely_pairs(pairs: int, blocks: pl.DataFrame) -> bool:
-    """Whether so many pairs with equal labels come up with a chance below `_TAIL`, on either side.
+    """Whether so many pairs with equal labels have a probability below `_TAIL`, on either side.
 
     `blocks` has the number `n` of records whose labels are compared with each other and the number `members`
     of labels. The numbers of records of each label are negatively associated, so the moment-generating
@@ -129,7 +129,7 @@ def _log_tail_of_large(deviation: float, blocks: pl.DataFrame) -> float:
 
 
 def _own_label(evidence: Evidence) -> str:
-    """Test that a record carries its author's own label with probability 1 / members."""
+    """Test that a search carries the label of its author with probability 1 / members."""
     rows = _searches(evidence)
     own = rows.join(_sizes(rows), on="cohort").select("members", hit=pl.col("user") == pl.col("author"))
     counts = own.group_by("members").agg(hits=pl.col("hit").sum(), n=pl.len()).sort("members").collect()
@@ -138,7 +138,7 @@ def _own_label(evidence: Evidence) -> str:
     if not unlikely_hits(hits, chances):
         return ""
     expected = sum(p * n for p, n in chances)
-    return f"{hits:,} records carry their author's own label; {expected:,.0f} were to be expected"
+    return f"{hits:,} searches carry the label of their author; {expected:,.0f} are expected"
 
 
 def _pairs(rows: pl.LazyFrame, together: list[str]) -> tuple[int, float, pl.DataFrame]:
@@ -158,34 +158,134 @@ def _pairs(rows: pl.LazyFrame, together: list[str]) -> tuple[int, float, pl.Data
 
 
 def _even_labels(evidence: Evidence) -> str:
-    """Test by pairs of records with equal labels that within a cohort every label is drawn alike."""
+    """Test by pairs of searches with equal labels that all labels of a cohort have equal probability."""
     rows = _searches(evidence)
     found, expected, blocks = _pairs(rows, ["cohort"])
     if not unlikely_pairs(found, blocks):
         return ""
     records = int(blocks["n"].sum())
     ratio = (records + 2 * found) / max(records + 2 * expected, 1)
-    return f"labels repeat within cohorts {ratio:.3f} times as often as chance makes them"
+    return f"labels repeat within cohorts {ratio:.3f} times as often as at random"
 
 
 def _independent_of_text(evidence: Evidence) -> str:
-    """Test that two searches of one text in one cohort share a label as often as chance makes them."""
+    """Test that two searches of one text in one cohort share a label as often as at random."""
     found, expected, blocks = _pairs(_searches(evidence), ["cohort", "query"])
     if not unlikely_pairs(found, blocks):
         return ""
-    return f"{found:,} pairs of the same text share a label; {expected:,.0f} were to be expected"
+    return f"{found:,} pairs of the same text share a label; {expected:,.0f} are expected"
 
 
-def _audit(check: str, test: object) -> Audit:
-    return Audit(check, test, needs_truth=True, on_parts=True)  # type: ignore[arg-type]
+#: Sequences of searches in which a label may not depend on the one before.
+_COHORT, _AUTHOR, _TEXT = ["cohort"], ["cohort", "author"], ["cohort", "author", "query"]
+
+
+def _repeats(evidence: Evidence, sequence: list[str]) -> pl.DataFrame:
+    """Count, by author, searches with the label of the one before in their sequence, in order of release.
+
+    Labels are uniform and independent, so these events are too: each has the probability 1 / members.
+    """
+    rows = _searches(evidence)
+    same = pl.col("user") == pl.col("user").shift().over(sequence)
+    counts = rows.select("cohort", "author", same=same).drop_nulls("same").group_by("cohort", "author")
+    return _with_members(rows, counts.agg(hits=pl.col("same").sum(), n=pl.len()))
+
+
+def _with_members(rows: pl.LazyFrame, counts: pl.LazyFrame) -> pl.DataFrame:
+    return counts.join(_sizes(rows), on="cohort").collect()
+
+
+def _independent_of_time(evidence: Evidence) -> str:
+    """Test on the whole release that a label does not depend on the one before."""
+    for sequence, of in ((_COHORT, "its cohort"), (_AUTHOR, "its author")):
+        found = _repeats(evidence, sequence)
+        sums = found.group_by("members").agg(pl.col("n").sum()).sort("members")
+        hits = int(found["hits"].sum())
+        chances = [(1 / members, n) for members, n in sums.iter_rows()]
+        if unlikely_hits(hits, chances):
+            expected = sum(p * n for p, n in chances)
+            return f"{hits:,} searches have the label of the one before of {of}; {expected:,.0f} are expected"
+    return ""
+
+
+def _labels_of_authors(evidence: Evidence) -> pl.DataFrame:
+    """Return each author's searches by label: `hits` of the `n` searches of the author in the cohort."""
+    rows = _searches(evidence)
+    counts = rows.group_by("cohort", "author", "user").agg(hits=pl.len())
+    counts = counts.with_columns(n=pl.col("hits").sum().over("cohort", "author"))
+    return _with_members(rows, counts)
+
+
+def unlikely_users(counts: pl.DataFrame, tests: int, *, few: bool = False) -> IntArray:
+    """Return the authors with so many `hits` (or so few) among `n` that the probability is below `_TAIL`.
+
+    `tests` is the number of tests of this kind; `_TAIL` is for all of them together.
+    """
+    limit = math.log(_TAIL / max(tests, 1))
+    hits, n, members = (counts[name].cast(pl.Float64).to_numpy() for name in ("hits", "n", "members"))
+    share, p = hits / n, 1 / members
+    extreme = share < p if few else share > p
+    # A tail is at least Chernoff's bound divided by the square root of 2n: few users need the exact one.
+    bound = -n * (_entropy(share, p) + _entropy(1 - share, 1 - p))
+    place = np.flatnonzero(extreme & (bound - np.log(2 * n) / 2 < limit))
+    rare = [_log_tail(int(hits[i]), int(n[i]), float(p[i]), few=few) < limit for i in place.tolist()]
+    found: IntArray = counts["author"].to_numpy()[place[rare]]
+    return found
+
+
+def _entropy(share: FloatArray, p: FloatArray) -> FloatArray:
+    return share * np.log(np.where(share > 0, share / p, 1.0))
+
+
+def _log_tail(hits: int, n: int, p: float, *, few: bool) -> float:
+    first, last = (0, hits) if few else (hits, n)
+    return float(np.logaddexp.reduce(_log_binomial(first, last, n, p)))
+
+
+def _tests(evidence: Evidence) -> tuple[int, int, int]:
+    """Return the number of authors, of pairs of an author and a label, and the fewest members of a cohort."""
+    rows = _searches(evidence)
+    authors = _with_members(rows, rows.select("cohort", "author").unique())
+    return authors.height, int(authors["members"].sum()), int(authors["members"].min() or 0)  # type: ignore[arg-type]
+
+
+def _each_author(evidence: Evidence) -> str:
+    """Test the labels of single users: a fault that is small in the whole is large for the user concerned."""
+    counts, (authors, pairs, _) = _labels_of_authors(evidence), _tests(evidence)
+    own = counts.with_columns(hits=pl.when(pl.col("user") == pl.col("author")).then("hits").otherwise(0))
+    own = own.group_by("cohort", "author", "n", "members").agg(pl.col("hits").max())
+    faults = {
+        "have too many searches under one label": unlikely_users(counts, pairs),
+        "have too few searches under their own label": unlikely_users(own, authors, few=True),
+        "have too many searches with the label of the one before": unlikely_users(
+            _repeats(evidence, _AUTHOR), authors
+        ),
+        "have too many equal queries with one label": unlikely_users(_repeats(evidence, _TEXT), authors),
+    }
+    texts = [f"{np.unique(found).size:,} users {what}" for what, found in faults.items() if found.size]
+    return "; ".join(texts)
+
+
+def _least_searches(evidence: Evidence) -> str:
+    _, pairs, members = _tests(evidence)
+    if not pairs:
+        return ""
+    least = math.floor(math.log(pairs / _TAIL) / math.log(members)) + 1
+    return f"a single user whose searches all carry one label is detected from {least:,} searches on"
+
+
+def _audit(check: str, test: object, power: object = None) -> Audit:
+    return Audit(check, test, needs_truth=True, on_parts=True, power=power)  # type: ignore[arg-type]
 
 
 def audits(k: int) -> tuple[Audit, ...]:
-    """Return the audits of `cohort`; those of chance alarm once in a million good releases."""
+    """Return the audits of `cohort`; the tests of chance fail on one in a million correct releases."""
     return (
-        _audit(f"everyone is in one cohort of at least {k} users", lambda e: _one_cohort_each(k, e)),
-        _audit("a record's label tells nothing about its author", _own_label),
-        _audit("every label of a cohort is drawn alike", _even_labels),
+        _audit(f"every user is in one cohort of at least {k} users", lambda e: _one_cohort_each(k, e)),
+        _audit("searches carry the label of their author as often as at random", _own_label),
+        _audit("all labels of a cohort are drawn with equal probability", _even_labels),
         _audit("labels do not depend on the text", _independent_of_text),
+        _audit("labels do not depend on the time or on the label before", _independent_of_time),
+        _audit("the labels of every single user are drawn at random", _each_author, _least_searches),
         _audit("all rows of one search carry one label", one_label),
     )

@@ -57,11 +57,11 @@ def _asked(evidence: Evidence) -> str:
     if evidence.rewritten:
         raise NotCheckable("a method of this release rewrites queries")
     asked = evidence.asked.lazy().select("query").unique()
-    return faults(evidence.release.join(asked, on="query", how="anti"), "show a query that nobody asked")
+    return faults(evidence.release.join(asked, on="query", how="anti"), "show a query that no user asked")
 
 
 def _unseen(evidence: Evidence) -> str:
-    raise NotCheckable("one table cannot show how likely other tables were: read the proof")
+    raise NotCheckable("one table does not show probabilities; the proof is on the page of the method")
 
 
 def query_counts() -> tuple[Audit, ...]:
@@ -77,7 +77,7 @@ def query_counts() -> tuple[Audit, ...]:
         Audit("each query has one line", lambda e: _once(["query"], e), on_counts=True),
         Audit("each count is a whole number from 0 up", _whole, on_counts=True),
         Audit("each query of the table was asked", _asked, needs_truth=True, on_counts=True),
-        Audit("the noise is what was promised", _unseen, on_counts=True),
+        Audit("the noise has the stated distribution", _unseen, on_counts=True),
     )
 
 
@@ -95,7 +95,7 @@ def _complete(names: Callable[[], set[str]], allowed: frozenset[str], evidence: 
     if "user" not in allowed:
         return "" if table.height == bins else f"the table has {table.height:,} lines for {bins:,} bins"
     sizes = table.group_by("user").len()["len"]
-    return "" if bool((sizes == bins).all()) else "somebody has fewer lines than there are bins"
+    return "" if bool((sizes == bins).all()) else "a user has fewer lines than there are bins"
 
 
 def _above(least: int, evidence: Evidence) -> str:
@@ -118,13 +118,13 @@ def bin_counts(allowed: frozenset[str], names: Callable[[], set[str]], at_least:
         Audit("each bin has one line", lambda e: _once(keys, e), on_counts=True),
         Audit("each count is a whole number from 0 up", _whole, on_counts=True),
         Audit("only bins of the domain are counted", lambda e: _in_domain(known, allowed, e), on_counts=True),
-        Audit("the noise is what was promised", _unseen, on_counts=True),
+        Audit("the noise has the stated distribution", _unseen, on_counts=True),
     ]
     if at_least:
         what = f"no count is below {at_least}"
         found.append(Audit(what, lambda e: _above(at_least, e), on_counts=True))
     else:
-        what = "every bin has a line, whether anybody searched for it or not"
+        what = "every bin has a line, also without a search"
         found.append(Audit(what, lambda e: _complete(known, allowed, e), on_counts=True))
     return tuple(found)
 
@@ -132,9 +132,9 @@ def bin_counts(allowed: frozenset[str], names: Callable[[], set[str]], at_least:
 def _too_many(d: int, evidence: Evidence) -> str:
     rows = evidence.placed("released_row", "original_user").lazy()
     many = pl.col("head").n_unique().over("original_user") > d
-    return faults(rows.filter(many), f"belong to somebody with more than {d} searches")
+    return faults(rows.filter(many), f"belong to a user with more than {d} searches")
 
 
 def at_most(d: int) -> tuple[Audit, ...]:
     """Return the audit of "at most d searches of each person are released"."""
-    return (Audit(f"nobody has more than {d} searches", lambda e: _too_many(d, e), True),)
+    return (Audit(f"no user has more than {d} searches", lambda e: _too_many(d, e), True),)

@@ -118,11 +118,10 @@ class DpHistogram(dp_counts.CountsProtector):
         shown = {"category": True, "count": True, "query": s.bins == "concepts", "user": s.by == "history"}
         allowed = frozenset(name for name, applies in shown.items() if applies)
         return Guarantee(
-            statement=f"{s.epsilon:g}-differential privacy of a history's first {s.max_queries} phrases, "
-            "whatever they are replaced by",
+            statement=f"{s.epsilon:g}-differential privacy of the first {s.max_queries} phrases of a history",
             does_not_protect_against=(
-                *(["that somebody is in the log at all"] if s.by == "history" else []),
-                "conclusions from what all people have in common",
+                *(["that a user is in the log"] if s.by == "history" else []),
+                "conclusions from what all users have in common",
                 "several accounts of one person",
             ),
             audits=bin_counts(allowed, lambda: _names(s), s.at_least),

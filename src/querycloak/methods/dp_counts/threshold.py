@@ -169,9 +169,9 @@ class ThresholdDp(dp_counts.CountsProtector):
                 f"ε = {_shown(epsilon)}, δ = {_shown(delta)}; for one history exchanged, both twice"
             ),
             does_not_protect_against=(
-                "what a query says that many searches share",
+                "the text of a query that many users asked",
                 "one person with several accounts: each account is a history",
-                "several tables of the same people: ε and δ add up",
+                "several tables of the same users: ε and δ add up",
             ),
             audits=query_counts(),
             facts={
@@ -252,10 +252,10 @@ class ThresholdDp(dp_counts.CountsProtector):
 
 def _no_promise(settings: ThresholdDp.Settings) -> Guarantee:
     return Guarantee(
-        statement=f"no promise of privacy: at most {settings.d} searches of each person, as they were",
+        statement=f"no guarantee of privacy: at most {settings.d} searches of each user, unchanged",
         does_not_protect_against=(
-            "anything: whose a search was, its words and its time leave as they are",
-            "`output=log` is there to compare with other methods, not to be published",
+            "any attack: users, words and times are released unchanged",
+            "`output=log` is for comparison with other methods, not for publication",
         ),
         audits=at_most(settings.d),
     )

@@ -12,7 +12,7 @@ from querycloak import accounting
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
 from querycloak.errors import ParameterError
-from querycloak.guarantee import Guarantee
+from querycloak.guarantee import Guarantee, Sentence
 from querycloak.kernels.arrays import grown
 from querycloak.keys import derive
 from querycloak.log import Batch, FloatArray, IntArray
@@ -196,10 +196,13 @@ class DpSemantic(LabelMethod, RecordProtector):
         """Return the guarantee of `dp-semantic` with these settings."""
         limit = None if settings.max_queries == "own" else int(settings.max_queries)
         labels = ConceptModel(concept_spec(settings)).candidate_labels if settings.rebuild == "none" else None
-        return Guarantee(
-            statement=_promise(settings),
-            does_not_protect_against=_limits(settings),
-            audits=audits(labels, limit, settings.time),
+        times = "empty" if settings.time == "drop" else "truncated to the hour"
+        return Guarantee.of(
+            Sentence(_statement(settings), audits(labels, limit)),
+            Sentence(
+                f"clicked pages and ranks are empty, and times are {times}", (), ("url", "rank", "time")
+            ),
+            limits=_limits(settings),
         )
 
     def check_ready(self) -> None:
@@ -390,9 +393,11 @@ class DpSemantic(LabelMethod, RecordProtector):
         self._readings.learn(self._held.records().query)
 
 
-def _promise(s: DpSemantic.Settings) -> str:
+def _statement(s: DpSemantic.Settings) -> str:
     if s.rebuild == "paper":
-        return "none: words that the mapping removed are put back as they were (`rebuild=paper`)"
+        return (
+            "no guarantee of privacy: words that the mapping removed are put back unchanged (`rebuild=paper`)"
+        )
     bound = f"{s.epsilon:g}-differential privacy"
     if s.composition == "zcdp":
         bound = f"({s.epsilon:g}, {s.delta:g})-differential privacy"
@@ -405,18 +410,18 @@ def _promise(s: DpSemantic.Settings) -> str:
 def _limits(s: DpSemantic.Settings) -> tuple[str, ...]:
     hours = ", and in which hours" if s.time == "coarsen" else ""
     limits = {
-        "words that no known phrase has, which are put back: names among them": s.rebuild == "paper",
+        "words outside the known phrases, names among them, which are put back": s.rebuild == "paper",
         "plurals, stop words and their order, which are put back": s.rebuild == "form",
         "the topic of each phrase": s.domain == "topic",
-        "that a search was about something below `root`: all others are left out": s.root,
-        f"how many searches, phrases and clicked rows a person has{hours}": True,
-        "that searches were left out because no phrase of them is known": True,
+        "that a search was about something below `root`: all others are suppressed": s.root,
+        f"how many searches, phrases and clicked rows a user has{hours}": True,
+        "that searches were suppressed because none of their phrases is known": True,
         "that two searches of the same second had the same words: they share one draw": True,
-        "conclusions from what all people have in common": True,
-        "several accounts of one person, which each have their own budget": True,
-        "who was in earlier releases: people whose budget is spent are left out": (
+        "conclusions from what all users have in common": True,
+        "several accounts of one person, each with its own budget": True,
+        "who was in earlier releases: users whose budget is spent are suppressed": (
             s.overspent == "drop" and s.budget
         ),
-        "the order of searches, which leave as they come": not s.shares_known_at_end,
+        "the order of searches, which are released as they come": not s.shares_known_at_end,
     }
     return tuple(limit for limit, applies in limits.items() if applies)

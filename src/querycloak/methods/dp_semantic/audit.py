@@ -1,4 +1,4 @@
-"""Audits of replaced queries: no original words, clicked pages, ranks or exact times are left."""
+"""Audits of replaced queries: no word of the original remains."""
 
 from __future__ import annotations
 
@@ -12,32 +12,29 @@ from querycloak.audits.lineage import faults
 from querycloak.errors import QueryCloakError
 from querycloak.guarantee import Audit, NotCheckable
 
-_HOUR = 3_600_000_000  # microseconds
 #: Returns the words of every concept that may be shown, with its category.
 Words = Callable[[], dict[str, str]]
 #: Returns the same as a table.
 Table = Callable[[], pl.DataFrame]
 
 
-def audits(words: Words | None, limit: int | None, time: str) -> tuple[Audit, ...]:
-    """Return the audits: queries are lists of known words, few enough a label; other columns are empty."""
+def audits(words: Words | None, limit: int | None) -> tuple[Audit, ...]:
+    """Return the audits: queries are lists of known words with their category, at most `limit` a label."""
     table = None if words is None else cache(partial(_known, words))  # once for all audits and parts
     words_fit, categories_fit = partial(_made_of, table), partial(_categories_fit, table)
     found = [
-        Audit("every released query is made of words of the domain only", words_fit, on_parts=True),
-        Audit("no clicked page and no rank is shown", _nothing_clicked, on_parts=True),
-        Audit("times are empty or whole hours", partial(_coarse_times, time), on_parts=True),
-        Audit("the category is that of the first concept shown", categories_fit, on_parts=True),
-        Audit("replacements are drawn as promised", _unseen),
+        Audit("every released query consists of words of the domain", words_fit, on_parts=True),
+        Audit("every category is that of the first concept of its query", categories_fit, on_parts=True),
+        Audit("concepts are drawn with the stated probabilities", _unseen),
     ]
     if limit is not None:
         few = partial(_at_most, limit, words is not None)
-        found.append(Audit(f"no label shows more than {limit} concepts", few))
+        found.append(Audit(f"no label has more than {limit} concepts", few))
     return tuple(found)
 
 
 def _unseen(evidence: Evidence) -> str:
-    raise NotCheckable("one release cannot show how likely others were; the secret makes every draw again")
+    raise NotCheckable("one release does not show probabilities; `verify --secret-file` repeats every draw")
 
 
 def _listed(evidence: Evidence) -> pl.LazyFrame:
@@ -52,24 +49,6 @@ def _made_of(table: Table | None, evidence: Evidence) -> str:
         raise NotCheckable("words of the original were put back between those of the domain")
     strange = _listed(evidence).filter(~pl.col("word").is_in(table()["word"].implode()))
     return faults(strange.unique("released_row"), "hold other words")
-
-
-def _nothing_clicked(evidence: Evidence) -> str:
-    shown = evidence.text()
-    names = [name for name in ("url", "rank") if name in shown.collect_schema()]
-    if not names:
-        return ""
-    some = pl.any_horizontal(*(pl.col(n).is_not_null() & (pl.col(n).cast(pl.String) != "") for n in names))
-    return faults(shown.filter(some), "show what was clicked")
-
-
-def _coarse_times(time: str, evidence: Evidence) -> str:
-    shown = evidence.text()
-    if "time" not in shown.collect_schema():
-        return ""
-    if time == "coarsen":
-        return faults(shown.filter(pl.col("time").to_physical() % _HOUR != 0), "show a finer time")
-    return faults(shown.filter(pl.col("time").is_not_null()), "show a time")
 
 
 def _categories_fit(table: Table | None, evidence: Evidence) -> str:

@@ -12,7 +12,7 @@ import polars as pl
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries, distinct
 from querycloak.errors import ParameterError
-from querycloak.guarantee import Guarantee
+from querycloak.guarantee import Guarantee, Sentence
 from querycloak.keys import derive
 from querycloak.log import COLUMN_BIT, MISSING, Batch, Flags, IntArray
 from querycloak.methods.graph_suppress import click_graph as graph
@@ -121,15 +121,15 @@ class GraphSuppress(LabelMethod, RecordProtector):
     def promise(cls, settings: Settings) -> Guarantee:
         """Return the guarantee of `graph-suppress` with these settings."""
         s = settings
-        return Guarantee(
-            statement="; ".join(_words(s)),
-            does_not_protect_against=(
-                "whose a search was: a label's searches stay together, with their words, times and clicks",
-                "what a query says, and what its clicked page says",
+        *steps, whole = audits(s.k, s.targeted, s.sites, disconnected=s.density != "off")
+        return Guarantee.of(
+            *(Sentence(text, (audit, whole)) for text, audit in zip(_sentences(s), steps, strict=True)),
+            limits=(
+                "attribution: the searches of a label stay together, with their words, times and clicks",
+                "the text of a query, and the address of a clicked page",
                 "linking two queries by anything but a common URL: words, times, labels",
                 "several releases of overlapping logs",
             ),
-            audits=audits(s.k, s.targeted, s.sites, disconnected=s.density != "off"),
         )
 
     def push(self, batch: Batch) -> Batch:
@@ -203,13 +203,13 @@ class _Pages:
         return distinct(pl.Series([site_of(url) for url in urls], dtype=pl.String))[1]
 
 
-def _words(s: GraphSuppress.Settings) -> Iterator[str]:
-    """Yield the parts of the guarantee."""
+def _sentences(s: GraphSuppress.Settings) -> Iterator[str]:
+    """Yield the sentences of the guarantee, in the order of its audits."""
     if s.density != "off":
         yield "no two released queries led to the same URL (density zero)"
     if s.k:
-        yield f"each led to at least {several(s.k, 'URL')}"
+        yield f"each released query led to at least {several(s.k, 'URL')}"
     if s.targeted != "off":
-        yield "none names what was clicked on"
+        yield "no released query names the page that was clicked on"
     if s.sites:
-        yield f"each led to at least {several(s.sites, 'site')}"
+        yield f"each released query led to at least {several(s.sites, 'site')}"

@@ -26,11 +26,15 @@ def audits(k: int, targeted: str, sites: int, *, disconnected: bool) -> tuple[Au
     steps = (
         (disconnected, "no two released queries led to the same URL", _no_common_url),
         (k, f"each released query led to at least {documents}", partial(_at_least, k, documents, str)),
-        (targeted != "off", "no released query names what was clicked on", partial(_names_nothing, targeted)),
+        (
+            targeted != "off",
+            "no released query names the page that was clicked on",
+            partial(_names_nothing, targeted),
+        ),
         (sites, f"each released query led to at least {places}", partial(_at_least, sites, places, site)),
     )
     found = (Audit(check, run) for on, check, run in steps if on)
-    return (*found, Audit("each released query is there with all of its rows", _whole, needs_truth=True))
+    return (*found, Audit("each released query has all of its rows", _whole, needs_truth=True))
 
 
 def several(count: int, what: str) -> str:
@@ -92,7 +96,9 @@ def _names_nothing(targeted: str, evidence: Evidence) -> str:
     pairs = clicks.select("query", "url").unique()
     named = [names(query, url, targeted) for query, url in pairs.iter_rows()]
     found = pairs.filter(pl.Series(named, dtype=pl.Boolean))
-    return faults(clicks.join(found, on=["query", "url"], how="semi").lazy(), "name what was clicked on")
+    return faults(
+        clicks.join(found, on=["query", "url"], how="semi").lazy(), "name the page that was clicked on"
+    )
 
 
 def _whole(evidence: Evidence) -> str:

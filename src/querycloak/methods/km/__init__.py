@@ -13,7 +13,7 @@ import numpy as np
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries, Dictionary
 from querycloak.errors import ParameterError, Refused
-from querycloak.guarantee import Guarantee
+from querycloak.guarantee import Guarantee, Sentence
 from querycloak.kernels import siphash
 from querycloak.keys import derive
 from querycloak.knowledge import Game, Knowledge
@@ -67,11 +67,11 @@ class Km(LabelMethod, WindowProtector):
     All records wait until the log (or `window`) ends. Then terms go: first those of fewer than `k` people,
     then one of each pair that fewer than `k` have, then of each triple …; which one, `target` decides.
 
-    Guarantee: up to `m` known terms of a history match no history, or those of at least `k` people.
+    Guarantee: every combination of at most `m` terms of a history is in the histories of at least `k` users.
 
-    Limits: somebody who knows more than m terms of a person; somebody who knows that a term is missing, or
+    Limits: an attacker who knows more than m terms of a user; an attacker who knows that a term is absent, or
     how often or when a term was used; what all k histories have in common; k accounts that one attacker
-    opened to keep a combination alive.
+    opened to preserve a combination.
 
     Reference: "Anonymous Search Histories Featuring Personalized Advertisement", Algorithms 1 and 2.
     """
@@ -187,16 +187,18 @@ class Km(LabelMethod, WindowProtector):
         """Return the guarantee of `km` with these settings."""
         k, m = settings.k, settings.m
         within = "" if settings.window == "none" else f" of the same {settings.window}"
-        return Guarantee(
-            statement=f"every combination of at most {m} terms of a history is in histories of at least {k} "
-            f"people{within}",
-            does_not_protect_against=(
-                f"somebody who knows more than {m} terms of a person",
-                "somebody who knows that a term is missing, or how often or when a term was used",
-                f"what all {k} histories have in common",
-                f"{k} accounts that one attacker opened to keep a combination alive",
+        return Guarantee.of(
+            Sentence(
+                f"every combination of at most {m} terms of a history is in the histories of at least {k} "
+                f"users{within}",
+                audits(k, m, settings.window, urls=settings.urls == "terms"),
             ),
-            audits=audits(k, m, settings.window, urls=settings.urls == "terms"),
+            limits=(
+                f"an attacker who knows more than {m} terms of a user",
+                "an attacker who knows that a term is absent, or how often or when a term was used",
+                f"what all {k} histories have in common",
+                f"{k} accounts that one attacker opened to preserve a combination",
+            ),
         )
 
     def check_user_count(self, people: int) -> None:

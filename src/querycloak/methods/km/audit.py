@@ -125,7 +125,9 @@ def _faults_of(shown: pl.DataFrame, terms: pl.DataFrame, bad: Flags, holders: st
 def _check(k: int, m: int, window: str, urls: bool, evidence: Evidence) -> str:
     text = evidence.text().collect()
     if window != "none" and ("time" not in text.columns or text["time"].null_count() == text.height > 0):
-        raise NotCheckable(f"the release has no times, so nothing tells one {window} from another")
+        raise evidence.undecided(
+            f"the release has no times, so one {window} cannot be distinguished from another"
+        )
     shown, terms = _histories(text.with_columns(window=_windows(pl.col("time"), window)), urls)
     history, term, group = (terms[name].to_numpy() for name in ("history", "term", "window"))
     return _faults_of(shown, terms, rare(history, term, group, k, m), f"{k} histories")
@@ -142,18 +144,18 @@ def _check_people(k: int, m: int, window: str, urls: bool, evidence: Evidence) -
     shown, terms = _histories(text.with_columns(window=_windows(pl.col("time"), window)), urls)
     owners = shown.group_by("history").agg(pl.col("person").first(), many=pl.col("person").n_unique())
     if mixed := owners.filter(pl.col("many") > 1).height:
-        return f"{mixed:,} labels stand for more than one person"
+        return f"{mixed:,} labels stand for more than one user"
     terms = terms.join(owners, on="history", how="left")
     history, term, group, person = (terms[n].to_numpy() for n in ("history", "term", "window", "person"))
-    return _faults_of(shown, terms, rare(history, term, group, k, m, person), f"{k} people")
+    return _faults_of(shown, terms, rare(history, term, group, k, m, person), f"{k} users")
 
 
 def audits(k: int, m: int, window: str, *, urls: bool) -> tuple[Audit, ...]:
     """Return the audits of `km`: by labels, which the release shows, and by the people behind them."""
     what = f"every combination of at most {m} terms of a history is in at least {k} histories"
     within = "" if window == "none" else f" of the same {window}"
-    people = f"these are histories of at least {k} people"
+    users = f"these are histories of at least {k} users"
     return (
         Audit(what + within, lambda e: _check(k, m, window, urls, e)),
-        Audit(people, lambda e: _check_people(k, m, window, urls, e), True),
+        Audit(users, lambda e: _check_people(k, m, window, urls, e), True),
     )

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from querycloak import settings as declared
-from querycloak.guarantee import Guarantee
+from querycloak.guarantee import Guarantee, Sentence
 from querycloak.kernels import siphash
 from querycloak.keys import derive
 from querycloak.log import MISSING, Batch, IntArray
@@ -118,17 +118,22 @@ class Microaggregation(LabelMethod, RecordProtector):
     def promise(cls, settings: Any) -> Guarantee:
         """Return the guarantee of the method with these settings."""
         k, topics, apart = settings.k, settings.diversity, settings.closeness
-        more = f", and has at least {topics} topics" if topics > 1 else ""
-        more += f", and its topics are within {apart:g} of all histories'" if apart < 1 else ""
-        return Guarantee(
-            statement=f"each released history, with all of its columns, is that of at least {k} people{more}",
-            does_not_protect_against=(
-                "what a query itself says: its text may name who asked it",
-                f"what all {k} people of a group have in common, and that a person is in the log",
-                f"{k} accounts that one attacker opened to be in one group with somebody",
+        labels, users, *others = audits(k, topics, apart)
+        more = [f"a history has at least {topics} topics"] if topics > 1 else []
+        more += (
+            [f"the topics of a history are within {apart:g} of those of all histories"] if apart < 1 else []
+        )
+        return Guarantee.of(
+            Sentence(
+                f"each released history, in all columns, is shared by at least {k} users", (labels, users)
+            ),
+            *(Sentence(text, (audit,)) for text, audit in zip(more, others, strict=True)),
+            limits=(
+                "query text: a query can name its author",
+                f"what all {k} users of a group have in common, and that a user is in the log",
+                f"{k} accounts that one attacker opened to be in the group of a user",
                 "several releases of overlapping logs: groups differ, and histories can be compared",
             ),
-            audits=audits(k, topics, apart),
         )
 
     def check_user_count(self, people: int) -> None:

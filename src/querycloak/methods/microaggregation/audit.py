@@ -20,7 +20,7 @@ def audits(k: int, diversity: int = 1, closeness: float = 1.0) -> tuple[Audit, .
     """Return the audits: each history has k labels in the release and, by the ground truth, k users."""
     found = [
         Audit(f"each released history, all columns, is shared by at least {k} labels", partial(_shared, k)),
-        Audit(f"and behind those labels are at least {k} people", partial(_by_people, k), needs_truth=True),
+        Audit(f"these labels stand for at least {k} users", partial(_by_people, k), needs_truth=True),
     ]
     if diversity > 1:
         found.append(Audit(f"each history has at least {diversity} topics", partial(_diverse, diversity)))
@@ -89,4 +89,4 @@ def _by_people(k: int, evidence: Evidence) -> str:
     who = owned.join(histories(evidence), on="user", nulls_equal=True)
     behind = pl.col("original_user").drop_nulls().n_unique().over("history")
     few = who.filter((behind < k) | pl.col("original_user").is_null())
-    return faults(few.lazy(), f"are of histories behind which are fewer than {k} people")
+    return faults(few.lazy(), f"are of histories that fewer than {k} users share")

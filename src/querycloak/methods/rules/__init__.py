@@ -92,11 +92,12 @@ class Rules(LabelMethod):
         """Return the guarantee of `rules` with these settings."""
         tests = _detectors(settings)
         return Guarantee(
-            statement="no released query has " + ", ".join(tests),
+            statement="no released query has, by the patterns and English lists of this version: "
+            + ", ".join(tests),
             does_not_protect_against=(
-                "linking all records of one label, and recognising the person by them",
-                "names, places and numbers written in ways that the lists and patterns do not know",
-                "queries that tell without any name: rare diseases, small clubs, one's own street",
+                "linking all records of one label, and recognising the user by them",
+                "names, places and numbers in forms that the lists and patterns do not contain",
+                "queries that identify without a name: rare diseases, small clubs, the own street",
             ),
             audits=audit.none_of(tests),
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries, Dictionary
-from querycloak.guarantee import Guarantee
+from querycloak.guarantee import Guarantee, Sentence
 from querycloak.kernels import siphash
 from querycloak.kernels.arrays import ranks_in_groups
 from querycloak.keys import derive
@@ -41,14 +41,14 @@ class ShortSessions(WindowProtector):
     people asked stay behind, or lose the terms that fewer than `k` people used (`rare=terms`). Times are
     coarse. A day leaves as a whole when it is over, its sessions in random order.
 
-    Guarantee: each released query was asked by at least `k` people before it left (`rare=terms`: each of its
-    terms was used by at least `k`). No label has more than `most` searches, more than one person or more than
-    one day; none is a user id of the log. Times are no finer than `time` says.
+    Guarantee: each released query was asked by at least `k` users before its release (`rare=terms`: each of
+    its terms was used by at least `k`). A label has at most `most` searches, of one session of one user, and
+    is no user id of the log. Times are truncated to `time`, or empty.
 
-    Limits: a text that k people typed and that still names one of them; what the searches of one session
-    say together; linking sessions of one person by repeated queries, or by the hour; how many sessions
-    there are of a kind, and that a query was asked at all; k accounts that one attacker opened to push a
-    text over the threshold; clicked pages, which leave as they are with `clicks=keep`.
+    Limits: a query that k users asked and that still identifies one of them; what the searches of one session
+    reveal together; linking sessions of one user by repeated queries, or by the hour; how many sessions of a
+    kind there are, and that a query was asked at all; k accounts that one attacker opened to lift a query
+    over the threshold; clicked pages, which are released unchanged with `clicks=keep`.
     """
 
     name = "short-sessions"
@@ -135,23 +135,28 @@ class ShortSessions(WindowProtector):
         """Return the guarantee of `short-sessions` with these settings."""
         s = settings
         what = "query was asked" if s.rare == "drop" else "term of a query was used"
-        fine = "no times are shown" if s.time == "drop" else f"times are no finer than the {s.time}"
-        clicks = () if s.clicks == "drop" else ("clicked pages, which leave as they are",)
-        mixed = () if s.rare == "drop" else (f"terms of {s.k} people each that only one person put together",)
-        limits = Limits(s.k, round(s.gap * _MINUTE), s.most, s.rare == "terms", s.time, s.batch == "day")
-        return Guarantee(
-            statement=f"each released {what} by at least {s.k} people before it left; a label has at most "
-            f"{s.most} searches, of one person and one day, and is no user id of the log; {fine}",
-            does_not_protect_against=(
-                f"a text that {s.k} people typed and that still names one of them",
+        times = {"hour": "truncated to the hour", "day": "truncated to the day", "drop": "empty"}[s.time]
+        clicks = () if s.clicks == "drop" else ("clicked pages, which are released unchanged",)
+        mixed = () if s.rare == "drop" else (f"terms of {s.k} users each that only one user combined",)
+        limits = Limits(s.k, round(s.gap * _MINUTE), s.most, s.rare == "terms", s.batch == "day")
+        of_users, of_labels = audits(limits)
+        return Guarantee.of(
+            Sentence(f"each released {what} by at least {s.k} users before its release", of_users),
+            Sentence(
+                f"a label has at most {s.most} searches of one session of one user, and is no user id",
+                of_labels,
+                ("user",),
+            ),
+            Sentence(f"times are {times}", (), ("time",)),
+            limits=(
+                f"a query that {s.k} users asked and that still identifies one of them",
                 *mixed,
-                "what the searches of one session say together",
-                "linking sessions of one person by what she keeps asking, or by the hour",
-                "how many sessions there are of a kind, and that a query was asked at all",
-                f"{s.k} accounts that one attacker opened to push a text over the threshold",
+                "what the searches of one session reveal together",
+                "linking sessions of one user by repeated queries, or by the hour",
+                "how many sessions of a kind there are, and that a query was asked at all",
+                f"{s.k} accounts that one attacker opened to lift a query over the threshold",
                 *clicks,
             ),
-            audits=audits(limits),
         )
 
     def check_user_count(self, people: int) -> None:

@@ -10,42 +10,30 @@ import polars as pl
 
 from querycloak.audits.evidence import Evidence
 from querycloak.audits.lineage import faults, queries_unchanged
-from querycloak.audits.users import queries_too_early, too_early
+from querycloak.audits.users import queries_too_early, replayed, too_early
 from querycloak.guarantee import Audit, NotCheckable
 
 _TERM: Final = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*"
 _DAY: Final = 86_400 * 1_000_000
-_UNIT: Final = {"hour": "1h", "day": "1d"}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What was promised: people, silence in microseconds, searches, by terms or not, how fine times are.
+    """What is guaranteed: users, gap between sessions in microseconds, searches of a label, terms or queries.
 
-    `daily` says that days left one by one, so that people counted whose own searches had stayed behind.
+    `daily`: days are released one by one, so users count whose own searches were suppressed.
     """
 
     k: int
     gap: int
     most: int
     terms: bool
-    time: str
     daily: bool
 
     @property
     def thing(self) -> str:
-        """What must be of k people."""
+        """What must be of k users."""
         return "term" if self.terms else "query"
-
-
-def _coarse(limits: Limits, evidence: Evidence) -> str:
-    shown = evidence.text()
-    if "time" not in shown.collect_schema().names():
-        return ""
-    finer = pl.col("time").is_not_null()
-    if limits.time in _UNIT:
-        finer &= pl.col("time") != pl.col("time").dt.truncate(_UNIT[limits.time])
-    return faults(shown.filter(finer), "show a time that is finer than was promised")
 
 
 def _short(limits: Limits, evidence: Evidence) -> str:
@@ -54,25 +42,32 @@ def _short(limits: Limits, evidence: Evidence) -> str:
     times = [name for name in ("time",) if name in shown.collect_schema().names()]
     searches = pl.struct("query", *times).n_unique().over("user")
     many = shown.filter(searches > limits.most)
-    long = faults(many, f"stand under a label of more than {limits.most} searches")
+    long = faults(many, f"are under a label of more than {limits.most} searches")
     if long or not times:
         return long
     days = pl.col("time").dt.date().n_unique().over("user")
-    return faults(shown.filter(days > 1), "stand under a label that goes over midnight")
+    return faults(shown.filter(days > 1), "are under a label that continues after midnight")
 
 
 def _in_batches(evidence: Evidence) -> str:
-    """Check that days follow each other, and that the rows of a label stand together."""
-    if evidence.later:
-        raise NotCheckable("later methods may have taken rows out or brought them into another order")
+    fault = _order_fault(evidence)
+    if fault and evidence.later:
+        raise NotCheckable("later methods may have changed the order of rows")
+    return fault
+
+
+def _order_fault(evidence: Evidence) -> str:
+    """Check that days follow each other, and that the rows of a label are adjacent."""
     shown = evidence.text().sort("released_row").with_row_index("_at")
     span = pl.col("_at").max().over("user") - pl.col("_at").min().over("user")
-    if torn := faults(shown.filter(span >= pl.len().over("user")), "stand apart from others of their label"):
+    if torn := faults(
+        shown.filter(span >= pl.len().over("user")), "are not adjacent to others of their label"
+    ):
         return torn
     if "time" not in shown.collect_schema().names():
         return ""
     day = pl.col("time").dt.date()
-    return faults(shown.filter(day < day.cum_max()), "stand behind a later day's")
+    return faults(shown.filter(day < day.cum_max()), "come after rows of a later day")
 
 
 def _things(limits: Limits, shown: pl.LazyFrame) -> pl.LazyFrame:
@@ -89,19 +84,10 @@ def _labels(limits: Limits, evidence: Evidence) -> str:
     rare = things.filter(pl.col("user").n_unique().over("thing") < limits.k).unique("released_row")
     fault = faults(rare, f"show a {limits.thing} that stands under fewer than {limits.k} labels")
     if fault and evidence.later:
-        why = f"later methods may have removed rows of a {limits.thing} that enough people asked"
-        raise NotCheckable(why)
+        raise evidence.undecided(f"later methods may have removed rows of a {limits.thing} of enough users")
     if fault and limits.daily:
-        why = "people of earlier days count too, and what they asked then may have stayed behind"
-        raise NotCheckable(why)
+        raise evidence.undecided("users of earlier days count too, and their searches may be suppressed")
     return fault
-
-
-def _no_user_ids(evidence: Evidence) -> str:
-    if evidence.original is None:
-        raise NotCheckable("needs the original log")
-    known = evidence.original.select("user").unique()
-    return faults(evidence.release.join(known, on="user", how="semi"), "carry a user id of the log")
 
 
 def _check_readable(evidence: Evidence) -> None:
@@ -110,22 +96,19 @@ def _check_readable(evidence: Evidence) -> None:
         raise NotCheckable("another method of this release rewrites queries")
 
 
-def _people(limits: Limits, evidence: Evidence) -> str:
-    """Count the people behind each query before it left; by terms, those behind the released rows."""
+def _users(limits: Limits, evidence: Evidence) -> str:
+    """Count the users who had asked each query, or used each term, before the release."""
     _check_readable(evidence)
-    early = queries_too_early(limits.k, evidence)
     if not limits.terms:
-        return faults(early, f"left before {limits.k} people had asked their query")
-    told = evidence.traced.select("released_row", "released_after", person="original_user")
-    shown = evidence.text().select("released_row", "query").join(told, on="released_row")
-    things = _things(limits, shown).with_columns(read="released_after")
-    rare = too_early(limits.k, things, things).unique("released_row")
-    few = rare.join(early, on="released_row", how="semi")
-    fault = faults(few, f"show a term that fewer than {limits.k} people used in released searches")
-    if fault and (limits.daily or evidence.later):
-        why = "people count whose own searches stayed behind, and only their texts would show it"
-        raise NotCheckable(why)
-    return fault
+        early = queries_too_early(limits.k, evidence)
+        return faults(early, f"were released before {limits.k} users had asked their query")
+    assert evidence.original is not None
+    moments = evidence.traced.select("released_row", "released_after")
+    shown = evidence.text().select("released_row", "query").join(moments, on="released_row")
+    asked = replayed(evidence.original).select("row", "read", person="user")
+    uses = _things(limits, evidence.asked_texts().join(asked, on="row"))
+    rare = too_early(limits.k, _things(limits, shown), uses).unique("released_row")
+    return faults(rare, f"have a term that fewer than {limits.k} users had used before")
 
 
 def _one_session(limits: Limits, evidence: Evidence) -> str:
@@ -133,10 +116,10 @@ def _one_session(limits: Limits, evidence: Evidence) -> str:
     rows = evidence.placed("released_row", "user").lazy()
     beside = rows.join(_sessions(limits, evidence), on="place", how="left")
     several = pl.col("session").n_unique().over("user") > 1
-    if torn := faults(beside.filter(several), "stand under a label of several sessions or people"):
+    if torn := faults(beside.filter(several), "are under a label of several sessions or users"):
         return torn
     many = pl.col("head").n_unique().over("user") > limits.most
-    return faults(beside.filter(many), f"stand under a label of more than {limits.most} searches")
+    return faults(beside.filter(many), f"are under a label of more than {limits.most} searches")
 
 
 def _sessions(limits: Limits, evidence: Evidence) -> pl.LazyFrame:
@@ -154,22 +137,24 @@ def _unchanged(evidence: Evidence) -> str:
     return queries_unchanged(evidence)
 
 
-def audits(limits: Limits) -> tuple[Audit, ...]:
-    """Return the audits of `short-sessions`: first those that need the release only."""
+def audits(limits: Limits) -> tuple[tuple[Audit, ...], tuple[Audit, ...]]:
+    """Return the audits of `short-sessions`: about the users of each text, and about labels."""
 
     def of(run: Callable[[Limits, Evidence], str]) -> Callable[[Evidence], str]:
         return lambda evidence: run(limits, evidence)
 
     k, most, thing = limits.k, limits.most, limits.thing
-    fine = "no time is shown" if limits.time == "drop" else f"times are no finer than the {limits.time}"
-    found = (
-        Audit(fine, of(_coarse), on_parts=True),
-        Audit(f"no label has more than {most} searches or goes over midnight", of(_short), on_parts=True),
-        Audit("days follow each other, and the rows of a label stand together", _in_batches, on_parts=True),
+    unchanged = Audit("every released query is the one that was asked", _unchanged, True, on_parts=True)
+    of_users = (
         Audit(f"each released {thing} stands under at least {k} labels", of(_labels)),
-        Audit("no label is a user id of the log", _no_user_ids),
-        Audit(f"each released {thing} was of at least {k} people before it left", of(_people), True),
-        Audit(f"a label is one person's, of one session and at most {most} searches", of(_one_session), True),
+        Audit(f"each released {thing} is of at least {k} users before its release", of(_users), True),
+        *(() if limits.terms else (unchanged,)),
     )
-    whole = Audit("every released query is the one that was asked", _unchanged, True, on_parts=True)
-    return found if limits.terms else (*found, whole)
+    of_labels = (
+        Audit(
+            f"no label has more than {most} searches or continues after midnight", of(_short), on_parts=True
+        ),
+        Audit("days follow each other, and the rows of a label are adjacent", _in_batches, on_parts=True),
+        Audit(f"a label is of one session of one user with at most {most} searches", of(_one_session), True),
+    )
+    return of_users, of_labels

@@ -13,7 +13,7 @@ from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries
 from querycloak.errors import ParameterError
 from querycloak.formatting import plural
-from querycloak.guarantee import Guarantee
+from querycloak.guarantee import Guarantee, Sentence
 from querycloak.kernels.arrays import grown, spans
 from querycloak.kernels.hash_table import CountTable
 from querycloak.kernels.siphash import key_words
@@ -41,14 +41,14 @@ class Swap(LabelMethod):
     Each arrival puts its record and a token of its user into its category. While more than `k` different
     users are present, a random record leaves with a random token that is not its own user's.
 
-    Guarantee: no record leaves under its own user; more than `k` different users were present at each
-    release; in each category every user id leaves as often as its user asked there, leftovers aside.
-    The bound of 1/k that the paper claims is not promised: `link-repeat` breaks it.
+    Guarantee: no record is released under the label of its author. More than `k` users are present in a
+    category at each release from it. A label is released from a category at most as often as its user
+    searched there. The bound of 1/k that the paper claims is not guaranteed: `link-repeat` breaks it.
 
-    Limits: strings that one person repeats: each repetition is fresh evidence about the same author;
-    counts: how often each user asked in each category is published exactly; sessions, when times are kept:
-    they link records across categories; a query whose own text names its author; k accounts of one attacker
-    in one category.
+    Limits: queries that one user repeats: each repetition is further evidence about the same author;
+    volumes: how often each user searched in each category is published exactly; sessions, if times are kept:
+    they link records across categories; a query whose text names its author; k accounts of one attacker in
+    one category.
 
     Reference: "A Real-Time Query Log Protection Method for Web Search Engines", Algorithm 1.
     """
@@ -164,17 +164,21 @@ class Swap(LabelMethod):
     def promise(cls, settings: Settings) -> Guarantee:
         """Return the guarantee of `swap` with these settings."""
         k = settings.k
-        return Guarantee(
-            statement=f"no record left under its own user, more than {k} users were present at each release, "
-            "and users per category are conserved",
-            does_not_protect_against=(
-                "strings that one person repeats: each repetition is fresh evidence about the same author",
-                "counts: how often each user asked in each category is published exactly",
-                "sessions, when times are kept: they link records across categories",
-                "a query whose own text names its author",
+        not_own, present, conserved, one_label = audits(k, settings.level, settings.leftover)
+        return Guarantee.of(
+            Sentence("no record is released under the label of its author", (not_own, one_label)),
+            Sentence(f"more than {k} users are present in a category at each release from it", (present,)),
+            Sentence(
+                "a label is released from a category at most as often as its user searched there",
+                (conserved,),
+            ),
+            limits=(
+                "queries that one user repeats: each repetition is further evidence about the same author",
+                "volumes: how often each user searched in each category is published exactly",
+                "sessions, if times are kept: they link records across categories",
+                "a query whose text names its author",
                 f"{k} accounts of one attacker in one category",
             ),
-            audits=audits(k, settings.level, settings.leftover),
             labels_waiting=lambda e: remaining(e, settings.level, settings.leftover),
             facts={"claimed_by_the_paper": f"at most 1/{k} per record; measured attacks exceed it"},
         )

@@ -18,7 +18,7 @@ from querycloak.log import Flags, IntArray
 
 def _never_own(evidence: Evidence) -> str:
     own = evidence.traced.filter(pl.col("user") == pl.col("original_user"))
-    return faults(own, "left under their own user")
+    return faults(own, "are released under the label of their author")
 
 
 class _Moves(NamedTuple):
@@ -120,13 +120,13 @@ def remaining(evidence: Evidence, level: Any, leftover: str) -> pl.DataFrame:
 def _crowd(k: int, level: int, evidence: Evidence) -> str:
     """Check that more than k users were there before each group of releases, and k after it."""
     if evidence.earlier:
-        raise NotCheckable("an earlier method may have dropped records, and nothing tells which arrived")
+        raise NotCheckable("an earlier method may have suppressed records, so the arrivals are not known")
     came, left = _moves(evidence, level)
     bad, overdrawn = too_few(came[:3], left[:3], k, _erasures(evidence, came))
     if overdrawn:
-        return "a label left more often than its user had come"
+        return "a label was released more often than its user had searched"
     rows = pl.LazyFrame({"released_row": left.row[bad]})
-    return faults(rows, f"left while {k} users or fewer were present")
+    return faults(rows, f"were released while {k} users or fewer were present")
 
 
 def _erasures(evidence: Evidence, came: _Moves) -> tuple[IntArray, IntArray, IntArray]:
@@ -147,16 +147,23 @@ def _conserved(level: int, evidence: Evidence) -> str:
     came, left = _moves(evidence, level)
     pairs = 1 + max(int(moves.pair.max(initial=0)) for moves in (came, left))
     torn = np.count_nonzero(np.bincount(came.pair, minlength=pairs) < np.bincount(left.pair, minlength=pairs))
-    return f"{torn:,} users left a category more often than they came" if torn else ""
+    return (
+        f"{torn:,} labels were released from a category more often than their users searched there"
+        if torn
+        else ""
+    )
 
 
 def audits(k: int, level: Any, leftover: str) -> tuple[Audit, ...]:
     """Return the audits of `swap`; where records may move up, what holds for their whole topic."""
     depth = _depth(level, leftover)
     tests: tuple[tuple[str, Callable[[Evidence], str]], ...] = (
-        ("no record left under its own user", _never_own),
-        (f"more than {k} users were present at each release", lambda e: _crowd(k, depth, e)),
-        ("users per category are conserved", lambda e: _conserved(depth, e)),
+        ("no record is released under the label of its author", _never_own),
+        (f"more than {k} users are present at each release", lambda e: _crowd(k, depth, e)),
+        (
+            "no label is released more often than its user searched in the category",
+            lambda e: _conserved(depth, e),
+        ),
         ("all rows of one search carry one label", one_label),
     )
     return tuple(Audit(check, test, needs_truth=True, on_parts=True) for check, test in tests)

@@ -233,11 +233,13 @@ def _audits(comparison: Comparison) -> Iterator[str]:
     audits = [(one.name, promise.audit) for one in comparison.succeeded for promise in one.promises]
     broken = [name for name, audit in audits if audit == "broken"]
     if broken:
-        yield f"The audit found a promise broken in {listed(broken)}."
+        yield f"The audit found that a guarantee does not hold in {listed(broken)}."
+    if untested := [name for name, audit in audits if audit == "not checkable"]:
+        yield f"Not every part of a guarantee could be tested in {listed(list(dict.fromkeys(untested)))}."
     if audits and all(audit == "kept" for _, audit in audits):
         yield (
-            f"All {len(audits)} promises passed their audit. A promise that is kept says what a method does; "
-            "it is not yet protection against an attack."
+            f"All {len(audits)} guarantees passed their audit. A guarantee states what a method does; that "
+            "alone is no protection against an attack."
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from querycloak.compare.decide import judge_bound, worst_audit
 from querycloak.compare.result import CandidateResult, Comparison, VariedSetting
-from querycloak.formatting import percent, plural
+from querycloak.formatting import percent, plural, verdict_word
 from querycloak.measures.base import ALL_USES, KEEP, USES
 from querycloak.report.comparison.answers import ATTACKER, LIMITS, choose, not_linked, unit_of, verdict_text
 from querycloak.report.numbers import (
@@ -172,7 +172,7 @@ def verdict_rows(comparison: Comparison) -> list[dict[str, Any]]:
         {
             "name": one.name,
             "promise": "; ".join(promise.words for promise in one.promises),
-            "audit": worst_audit(one),
+            "audit": verdict_word(worst_audit(one)),
             "games": [
                 (judged.verdict, verdict_text(one, judged))
                 for judged in (judge_bound(one, game.name) for game in GAMES)

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from querycloak import certificate, formats
 from querycloak.certificate import Certificate
+from querycloak.engines import audit as auditing
 from querycloak.engines.pipeline import Stage
 from querycloak.errors import Gone, NotFound
 from querycloak.files import private_folder
@@ -67,11 +68,8 @@ class Period:
         """Return the summary of all audits, by method and for the lineage."""
         if self.audits:
             return summarise(self.audits)
-        parts = [
-            certificate.method_part(one.method, one.settings.as_dict(), one.promise(), [])
-            for one in self.stages
-        ]
-        return parts, []
+        found = auditing.not_audited(self.stages)
+        return found.methods, found.lineage
 
 
 class LineDigest:
@@ -151,7 +149,7 @@ class Certificates:
         if line["verdict"] == "broken":
             checks = [*made["lineage"], *(check for part in made["methods"] for check in part["checks"])]
             broken = sum(check["verdict"] == "broken" for check in checks)
-            _log.critical("a promise is broken", extra={"position": period.number, "count": broken})
+            _log.critical("a check of the audit failed", extra={"position": period.number, "count": broken})
         return made
 
     def _ledger_entry(self, period: Period, sha256: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from querycloak import certificate
+from querycloak.audits.cells import comparable
 from querycloak.audits.evidence import Part, number, numbered
 from querycloak.engines import audit as auditing
 from querycloak.engines.pipeline import Stage
@@ -24,13 +25,16 @@ from querycloak.service.stream.stream import Output, Stream, StreamObserver
 
 #: Check that is the monitor's own: the log has the lines that the stream released.
 AS_IT_LEFT: Final = "the released lines are those that left, each once and in order"
-#: Rows that arrive or are released within a slice, about; each takes some 50 bytes.
+#: Rows that arrive or are released within a slice, about; each takes some 70 bytes.
 SLICE_ROWS: Final = 100_000
 #: Slices that may wait for the audit; further ones are left out, and the certificate states it.
 MOST_SLICES: Final = 16
 _READ_ROWS: Final = 50_000
 _LINE: Final = {"offset": pl.Int64, **{name: SCHEMA[name] for name in CANONICAL}, "time": pl.String}
-_ROW: Final = {**dict.fromkeys(("row", "_head", "user", "query"), pl.Int64), "category": pl.String}
+_ROW: Final = {
+    **dict.fromkeys(("row", "_head", "user", "query", "time", "rank", "url"), pl.Int64),
+    "category": pl.String,
+}
 _TRUTH: Final = dict.fromkeys(("released_row", "original_row", "original_user", "released_after"), pl.Int64)
 _CHANGED: Final = "lines are missing or changed"
 
@@ -149,8 +153,11 @@ class SliceCollector(StreamObserver):
 
 
 def _as_numbers(rows: pl.DataFrame) -> pl.DataFrame:
-    """Replace users and queries by numbers, so that no text is kept."""
-    return rows.with_columns(number(pl.col("user")), number(pl.col("query"))).cast({"category": pl.String})
+    """Replace all cells but categories by numbers, as audits compare them: no other text is kept."""
+    others = [comparable(name).alias(name) for name in ("time", "rank", "url")]
+    return rows.with_columns(number(pl.col("user")), number(pl.col("query")), *others).cast(
+        {"category": pl.String}
+    )
 
 
 @dataclass(frozen=True)
@@ -192,14 +199,18 @@ class StreamAuditor:
         shift = held.height - part.since  # row numbers of an audit begin with the held rows
         truth = pl.concat(part.truth or [pl.DataFrame(schema=_TRUTH)], how="diagonal_relaxed")
         truth = truth.with_columns(pl.col("released_after").cast(pl.Int64) + shift)
+        cells = auditing.cell_audit(part.stages, original.drop("_head").lazy(), truth.lazy())
+        if cells is not None:
+            cells.add(release)
         erased = pl.DataFrame(part.erased, {"user": pl.Int64, "erased_after": pl.Int64}, orient="row")
         found = auditing.audit(
             part.stages,
             release.lazy(),
-            original.rename({"_head": "time"}).lazy(),
+            original.drop("time", "rank", "url").rename({"_head": "time"}).lazy(),
             truth.lazy(),
             erased=erased.lazy().with_columns(pl.col("erased_after") + shift) if erased.height else None,
             part=Part(part.since, self._present),
+            cells=cells,
         )
         still = pl.Series(part.still_held, dtype=pl.Int64).implode()
         self._held, self._present = original.filter(pl.col("row").is_in(still)), found.waiting
@@ -212,11 +223,13 @@ class StreamAuditor:
 
 def summarise(audits: list[SliceAudit]) -> tuple[list[dict[str, Any]], list[Finding]]:
     """Return the findings of several slices as one; a check that failed in one slice has failed."""
-    methods = [dict(part) for part in audits[0].methods]
-    for place, method in enumerate(methods):
+    lineage = _worst_of_each([one.lineage for one in audits])
+    methods = []
+    for place, part in enumerate(audits[0].methods):
         checks = [[Finding(**check) for check in one.methods[place]["checks"]] for one in audits]
-        method.update(certificate.verdicts(_worst_of_each(checks)))
-    return methods, _worst_of_each([one.lineage for one in audits])
+        worst = [one.as_dict() for one in _worst_of_each(checks)]
+        methods.append(certificate.judged({**part, "checks": worst}, lineage))
+    return methods, lineage
 
 
 def _worst_of_each(findings: list[list[Finding]]) -> list[Finding]:

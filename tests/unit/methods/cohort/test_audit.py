@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from datetime import datetime
 from fractions import Fraction
 
 import numpy as np
 import polars as pl
 import pytest
 
-from querycloak.methods.cohort.audit import FALSE_ALARM, unlikely_hits, unlikely_pairs
+import querycloak as qc
+from querycloak.errors import BrokenPromise
+from querycloak.methods.cohort import Cohort
+from querycloak.methods.cohort.audit import FALSE_ALARM, unlikely_hits, unlikely_pairs, unlikely_users
 
 #: Members and searches of small parts on which a normal quantile alarmed up to 5.8e-4 of the time.
 SMALL = [(50, 6), (100, 3), (1000, 35), (10, 40), (2, 30), (5, 200)]
@@ -98,7 +102,7 @@ def test_cohorts_of_several_sizes_are_counted_together():
 
 def test_labels_that_favour_somebody_are_found():
     """Ten members: own labels twice as often, half of the labels only, and texts that keep their label."""
-    assert unlikely_hits(60, [(0.1, 300)])
+    assert unlikely_hits(63, [(0.1, 300)])
     assert not unlikely_hits(40, [(0.1, 300)])
     rng = np.random.default_rng(1)
     half = np.bincount(rng.integers(0, 5, 300))
@@ -116,3 +120,79 @@ def test_large_parts_are_tested_too():
     mean, deviation = 50 * 1_999_000 / 20, math.sqrt(50 * 1_999_000 / 20 * 0.95)
     assert unlikely_pairs(int(mean - 6.5 * deviation), blocks), "labels dealt more evenly than by chance"
     assert not unlikely_pairs(int(mean - 4.5 * deviation), blocks)
+
+
+def tail(n: int, hits: range, members: int) -> Fraction:
+    own = Fraction(1, members)
+    return sum((math.comb(n, h) * own**h * (1 - own) ** (n - h) for h in hits), Fraction(0))
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize(
+    ("members", "searches", "tests"), [(2, 60, 10), (10, 300, 200_000), (50, 9, 5), (3, 40, 1)]
+)
+def test_labels_of_a_user_alarm_as_seldom_as_stated(members, searches, tests, few):
+    """Enumerated: exactly those numbers of hits are unlikely whose tail is below the stated one."""
+    counts = pl.DataFrame({"author": np.arange(searches + 1), "hits": np.arange(searches + 1)})
+    counts = counts.with_columns(n=pl.lit(searches), members=pl.lit(members))
+    found = set(unlikely_users(counts, tests, few=few).tolist())
+    limit = Fraction(FALSE_ALARM) / 14 / tests
+    for hits in range(searches + 1):
+        sides = range(hits + 1) if few else range(hits, searches + 1)
+        assert (hits in found) == (tail(searches, sides, members) < limit)
+
+
+def rounds(users=20_000, searches=15):
+    """Return a log in which every user has one search a day."""
+    names = pl.DataFrame({"user": [f"u{n}" for n in range(users)]})
+    days = [datetime(2026, 3, day) for day in range(1, searches + 1)]
+    return pl.concat([names.with_columns(query=pl.lit(f"made up {d.day}"), time=pl.lit(d)) for d in days])
+
+
+@pytest.fixture(scope="module")
+def twenty_thousand():
+    return rounds()
+
+
+def give_labels(monkeypatch, users, label=lambda freed: freed.user):
+    """Plant a fault: searches of the first users carry labels that are not drawn."""
+    draw = Cohort._labelled
+
+    def faulty(self, freed):
+        drawn = draw(self, freed)
+        return drawn.replace(user=np.where(freed.user < users, label(freed), drawn.user))
+
+    monkeypatch.setattr(Cohort, "_labelled", faulty)
+
+
+def test_fifty_users_under_their_own_labels_among_twenty_thousand_are_found(monkeypatch, twenty_thousand):
+    give_labels(monkeypatch, 50)
+    with pytest.raises(BrokenPromise, match="50 users have too many searches under one label"):
+        qc.protect(twenty_thousand, "cohort", k=10, shards=1, seed=1)
+
+
+def test_the_certificate_states_from_how_many_searches_on_a_user_is_found(monkeypatch, twenty_thousand):
+    release = qc.protect(twenty_thousand, "cohort", k=10, shards=1, seed=1)
+    (check,) = (c for c in release.certificate["methods"][0]["checks"] if "single user" in c["detail"])
+    assert check["verdict"] == "kept"
+    least = int(check["detail"].split(" from ")[1].split()[0])
+    assert 0.1**least * 200_000 < FALSE_ALARM / 14 <= 0.1 ** (least - 1) * 200_000
+    give_labels(monkeypatch, 1)
+    few = twenty_thousand.filter((pl.col("user") != "u0") | (pl.col("time").dt.day() <= least - 1))
+    assert len(qc.protect(few, "cohort", k=10, shards=1, seed=1).log) == few.height
+    with pytest.raises(BrokenPromise, match="1 users have too many searches under one label"):
+        qc.protect(twenty_thousand, "cohort", k=10, shards=1, seed=1)
+
+
+def test_users_whose_label_stays_for_a_while_are_found(monkeypatch, twenty_thousand):
+    """Two labels for a week each: neither is too frequent, but a search has the label of the one before."""
+
+    def weekly(freed):
+        week = (freed.time // 86_400_000_000 - 20_513) // 7  # 1 March 2026 is day 20,513
+        return freed.user // 10 * 10 + (freed.user + np.minimum(week, 1)) % 10
+
+    give_labels(monkeypatch, 50, weekly)
+    with pytest.raises(
+        BrokenPromise, match=r"drawn at random \(50 users have too many searches with the label"
+    ):
+        qc.protect(twenty_thousand, "cohort", k=10, shards=1, seed=1)

@@ -66,7 +66,7 @@ def test_what_does_not_belong_there_is_found(columns, check, detail):
 
 def test_a_query_that_nobody_asked_is_found_with_the_original():
     assert broken(GOOD, ["rain"]) == {
-        "each query of the table was asked": "1 row of the release, the first: 1 show a query that nobody "
+        "each query of the table was asked": "1 row of the release, the first: 1 show a query that no user "
         "asked"
     }
     assert broken(GOOD) == {}
@@ -74,7 +74,7 @@ def test_a_query_that_nobody_asked_is_found_with_the_original():
 
 def test_no_audit_claims_to_have_seen_the_noise():
     verdicts = {found.check: found.verdict for found in (audit(evidence(GOOD)) for audit in query_counts())}
-    assert verdicts["the noise is what was promised"] == "not checkable"
+    assert verdicts["the noise has the stated distribution"] == "not checkable"
 
 
 def test_what_is_about_records_does_not_apply():

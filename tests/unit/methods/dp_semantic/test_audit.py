@@ -11,7 +11,7 @@ from querycloak.methods.dp_semantic.audit import audits
 
 KNOWN = {"dog": "Home/Pets", "cat": "Home/Pets", "bill of rights": "Society/Law"}
 HOUR = 3_600_000_000
-WORDS, CLICKS, TIMES, CATEGORY, DRAWS = range(5)
+WORDS, CATEGORY, DRAWS = range(3)
 
 
 def shown(*rows):
@@ -28,15 +28,15 @@ GOOD = [
 ]
 
 
-def findings(release, limit=None, time="coarsen", words=lambda: KNOWN, **more):
+def findings(release, limit=None, words=lambda: KNOWN, **more):
     evidence = Evidence(release.lazy(), **more)
-    found = [audit(evidence) for audit in audits(words, limit, time)]
+    found = [audit(evidence) for audit in audits(words, limit)]
     assert found[DRAWS].verdict == "not checkable", "no single release can show how it was drawn"
     return found[:DRAWS] + found[DRAWS + 1 :]
 
 
 def test_a_good_release_passes():
-    assert [f.verdict for f in findings(shown(*GOOD))] == ["kept"] * 4
+    assert [f.verdict for f in findings(shown(*GOOD))] == ["kept"] * 2
 
 
 def test_the_words_are_read_once_for_all_audits_and_parts():
@@ -46,7 +46,7 @@ def test_the_words_are_read_once_for_all_audits_and_parts():
         read.append(1)
         return KNOWN
 
-    tests = audits(words, None, "coarsen")
+    tests = audits(words, None)
     for _ in range(3):
         assert tests[WORDS](Evidence(shown(*GOOD).lazy())).verdict == "kept"
         assert tests[CATEGORY](Evidence(shown(*GOOD).lazy())).verdict == "kept"
@@ -55,11 +55,11 @@ def test_the_words_are_read_once_for_all_audits_and_parts():
 
 def test_a_release_may_lack_columns():
     bare = shown(*GOOD).select("released_row", "query")
-    assert [f.verdict for f in findings(bare)] == ["kept"] * 4
+    assert [f.verdict for f in findings(bare)] == ["kept"] * 2
 
 
 def test_an_empty_release_passes():
-    assert [f.verdict for f in findings(shown())] == ["kept"] * 4
+    assert [f.verdict for f in findings(shown())] == ["kept"] * 2
 
 
 BAD = [
@@ -72,26 +72,15 @@ BAD = [
     (WORDS, ("a", "dog,  cat", HOUR, None, None)),
     (WORDS, ("a", "", HOUR, None, None)),
     (WORDS, ("a", None, HOUR, None, None)),
-    (CLICKS, ("a", "dog", HOUR, 3, None)),
-    (CLICKS, ("a", "dog", HOUR, None, "http://invented.example")),
-    (TIMES, ("a", "dog", HOUR + 1, None, None)),
-    (TIMES, ("a", "dog", -1, None, None)),
-    (TIMES, ("a", "dog", HOUR // 2, None, None)),
 ]
 
 
 @pytest.mark.parametrize(("which", "row"), BAD, ids=str)
 def test_one_bad_row_is_found_and_not_repeated(which, row):
     found = findings(shown(*GOOD, row))
-    assert [f.verdict for f in found] == ["broken" if i == which else "kept" for i in range(4)]
+    assert [f.verdict for f in found] == ["broken" if i == which else "kept" for i in range(2)]
     assert "1 row of the release, the first: 3" in found[which].detail
     assert "zanzibar" not in found[which].detail
-
-
-def test_dropped_times_are_not_even_whole_hours():
-    kept = [(u, q, None, r, url) for u, q, _, r, url in GOOD]
-    assert findings(shown(*kept), time="drop")[TIMES].verdict == "kept"
-    assert findings(shown(*GOOD), time="drop")[TIMES].verdict == "broken"
 
 
 def _gone():
@@ -110,7 +99,6 @@ def test_what_cannot_be_told_is_said_so(settings, reason):
     found = findings(shown(*GOOD), **settings)
     assert found[WORDS].verdict == "not checkable"
     assert reason in found[WORDS].detail
-    assert [f.verdict for f in found[CLICKS:CATEGORY]] == ["kept", "kept"]
 
 
 def test_a_category_is_that_of_the_first_concept():

@@ -5,6 +5,7 @@ import { $, draw, el } from "./dom.js";
 import { count, day, hour } from "./words.js";
 
 const KINDS = { kept: "good", broken: "bad" };
+const WORDS = { kept: "passed", broken: "failed", "not checkable": "not tested" };
 let viewed = { name: "", text: "" };
 
 export function wireCertificates() {
@@ -21,7 +22,7 @@ function list(certificates) {
     el("button", { type: "button", class: "link", text: `Certificate ${one.number}`, on: { click: () => view(one.number) } }),
     el("span", { class: "span", text: `${day(one.from)} – ${hour(one.to)}` }),
     el("span", { class: "range", text: `records ${count(one.first)} to ${count(one.last)}` }),
-    el("span", { class: `verdict ${KINDS[one.verdict] ?? "warn"}`, text: one.verdict }))));
+    el("span", { class: `verdict ${KINDS[one.verdict] ?? "warn"}`, text: WORDS[one.verdict] ?? one.verdict }))));
 }
 
 async function view(number) {
