@@ -195,8 +195,9 @@ def _not_above(evidence: Evidence) -> str:
     if "category" not in schema or "category" not in text.collect_schema():
         return ""
     own = evidence.original.select(original_row="row", own=pl.col("category").cast(pl.String))
-    rows = evidence.traced.select("released_row", "original_row")
-    beside = text.select("released_row", "category").join(rows, on="released_row")
+    rows = evidence.placed("released_row")  # all rows of a search have the category of its first row
+    firsts = rows.select("released_row", original_row=evidence.asked["row"].gather(rows["head"])).lazy()
+    beside = text.select("released_row", "category").join(firsts, on="released_row", how="left")
     pair = pl.col("category"), pl.col("own")
     within = (pair[0] == pair[1]) | pair[1].str.starts_with(pair[0] + "/")
     beside = beside.join(own, on="original_row", how="left")
