@@ -95,7 +95,7 @@ def test_a_window_audit_counts_people_not_searches():
 
 def test_the_audit_of_z_anonymity_looks_at_the_methods_own_window():
     log = original([("a", "x", 0), ("b", "x", 59), ("c", "y", 100), ("d", "y", 160)])
-    (check,) = ZAnonymity.promise(ZAnonymity.Settings(z=2, window=60, generalise=False)).audits
+    (check, _) = ZAnonymity.promise(ZAnonymity.Settings(z=2, window=60, generalise=False)).audits
     assert check(evidence(log, [("x", 1, 2)])).verdict == "kept"
     assert check(evidence(log, [("y", 3, 4)])).verdict == "broken"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.support.logs import made_up
 
 from querycloak import formats
-from tests.support.logs import made_up
 
 LAYOUT_OF = {
     "log.tsv": "tsv", "log.csv": "csv", "log.jsonl": "jsonl", "log.parquet": "parquet", "log.tsv.gz": "tsv",
@@ -73,6 +73,17 @@ def test_a_second_value_of_one_key_is_a_fault(tmp_path):
     _, layout = written(tmp_path / "log.jsonl", "jsonl")
     edit(tmp_path / "log.jsonl", lambda lines: ['{"user":"u1",' + lines[0][1:], *lines[1:]])
     assert fault(tmp_path / "log.jsonl", layout) != ""
+
+
+def test_a_fault_at_the_end_of_a_large_file_is_found(tmp_path):
+    path = tmp_path / "log.jsonl"
+    frame = pl.concat([made_up(12, seed=4).frame] * 40)
+    layout = formats.Layout.default("jsonl", frame.drop("row").columns)
+    formats.write(frame, path, layout)
+    assert path.stat().st_size > 2 << 20
+    assert fault(path, layout) == ""
+    edit(path, lambda lines: [*lines[:-1], '{"user":"u1",' + lines[-1][1:]])
+    assert fault(path, layout) != ""
 
 
 def test_a_further_file_of_a_folder_is_a_fault(tmp_path):

@@ -1,4 +1,4 @@
-"""Slices of time and reports of workers, without Spark: together they are what one machine has."""
+"""Slices of time, orders of rows and reports of workers, without Spark: those of one machine."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import polars as pl
 import pytest
 
 from querycloak.dictionary import Dictionaries
-from querycloak.engines.pipeline import parse_stages
+from querycloak.engines.pipeline import Pipeline, parse_stages
+from querycloak.log import Batch
 from querycloak.spark.engine import combine
 from querycloak.spark.stage_worker import report
 from querycloak.spark.time_slices import placed
-from querycloak.spark.transfer import Plan
+from querycloak.spark.transfer import Plan, release_order
 from tests.support.logs import made_up
 
 SWAP = {"k": 3, "level": "auto"}
@@ -45,6 +46,19 @@ def test_slices_of_time_have_the_places_of_the_whole_log(log, method, pieces):
     assert whole["_head"].n_unique() < log.height
     assert whole["_seq"].max() == log.height
     assert pl.concat(parts).sort("row").equals(whole)
+
+
+def test_rows_of_one_moment_have_the_order_of_one_machine():
+    rows, texts = np.arange(60), Dictionaries()
+    plan, same = planned(60, "rules"), np.full(60, 5)
+    time = rows % 3 * 1_000_000
+    batch = Batch.of({"row": rows, "seq": same, "time": time}, texts)
+    expected = Pipeline(list(plan.stages), plan.key, texts)._release_order(batch)
+    columns = {"_row": rows, "_head": rows, "_when": same, "_which": same, "time": time}
+    carried = pl.DataFrame(columns).with_columns(pl.col("time").cast(pl.Datetime("us", "UTC")))
+    order = release_order(carried, plan.key)
+    assert order.tolist() == expected.row.tolist()
+    assert order.tolist() != np.lexsort((rows, time)).tolist()
 
 
 def worked(method, *, dropped, levels, deleted):
