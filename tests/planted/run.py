@@ -112,6 +112,7 @@ def pytest(tree: Path, tests: tuple[str, ...], *options: str) -> tuple[int, str]
     """Run tests in a tree, with its own `src`; return the status and what was printed."""
     # The package is installed as a link to ROOT, so the sources of the copy must come first.
     environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["QUERYCLOAK_HYPOTHESIS"] = "unshrunk"
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests]
     try:
         done = subprocess.run(
