@@ -10,9 +10,9 @@ from querycloak.dictionary import Dictionaries
 from querycloak.engines.pipeline import Pipeline, parse_stages
 from querycloak.log import Batch
 from querycloak.spark.engine import combine
-from querycloak.spark.stage_worker import report
+from querycloak.spark.stage_worker import TableWorker, report
 from querycloak.spark.time_slices import placed
-from querycloak.spark.transfer import Plan, release_order
+from querycloak.spark.transfer import Plan, release_order, with_times
 from tests.support.logs import made_up
 
 SWAP = {"k": 3, "level": "auto"}
@@ -46,6 +46,16 @@ def test_slices_of_time_have_the_places_of_the_whole_log(log, method, pieces):
     assert whole["_head"].n_unique() < log.height
     assert whole["_seq"].max() == log.height
     assert pl.concat(parts).sort("row").equals(whole)
+
+
+def test_what_the_end_of_the_log_releases_comes_after_all_other_rows(log):
+    plan = planned(log.height, "swap", k=3, level=3, leftover="rollup")
+    worker = TableWorker(plan, 0)
+    before = worker.push(with_times(placed(plan, log, 0)).sort("_seq", "row"))
+    after = worker.close()
+    assert min(before.height, after.height) > 10
+    assert after["_seq"].unique().to_list() == [log.height]
+    assert (before["_closing"].any(), after["_closing"].all()) == (False, True)
 
 
 def test_rows_of_one_moment_have_the_order_of_one_machine():
