@@ -95,13 +95,18 @@ def _words(text: str) -> list[str]:
 
 
 def _words_as_spelt(text: str) -> list[str]:
-    """Split a text into words: a letter or digit with the letters, digits and marks that follow it."""
+    """Split a text into words: a letter or digit with the letters, digits and marks that follow it.
+
+    A character that this Python does not know counts as a letter: the method may have a newer Unicode, in
+    which it separates two words.
+    """
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     found: list[str] = []
     inside = False
     for letter in text.lower():
-        kind = unicodedata.category(letter)[0]
+        category = unicodedata.category(letter)
+        kind = "L" if category == "Cn" else category[0]
         starts = kind in "LN" and not inside
         inside = kind in "LN" or (kind == "M" and inside)
         if starts:

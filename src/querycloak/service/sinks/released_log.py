@@ -45,7 +45,7 @@ class ReleasedLog(Sink):
     def append(self, first: int, lines: bytes, count: int) -> None:
         """Add lines `first` and following. Raise DataError if those already there differ, or at a gap."""
         if first <= self.last and count:
-            self._compare(first, lines)
+            self._compare(first, lines, count)
         lines, count = new_lines(first, lines, count, self.last, self._database.path)
         if count:
             rows = _rows(self.last + 1, lines, time.time())
@@ -53,16 +53,16 @@ class ReleasedLog(Sink):
                 connection.executemany("INSERT OR REPLACE INTO released VALUES (?, ?, ?, ?, ?, ?)", rows)
             self.last, self.size = self.last + count, self.size + len(lines)
 
-    def _compare(self, first: int, lines: bytes) -> None:
+    def _compare(self, first: int, lines: bytes, count: int) -> None:
         """Compare the lines that are there already with those that replay has made."""
         low = max(first, self.first)
         for row_first, data in self._batches(low):
             start = max(row_first, low)
+            if start >= first + count:
+                return
             begin = start_of(lines, start - first)
             present = data[start_of(data, start - row_first) :]
             size = min(len(present), len(lines) - begin)
-            if size <= 0:
-                return
             if lines[begin : begin + size] != present[:size]:
                 raise DataError(
                     f"`{self._database.path}`: the lines from {start:,} on differ from those of the replay",

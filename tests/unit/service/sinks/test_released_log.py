@@ -148,6 +148,17 @@ def test_lines_that_replay_made_otherwise_are_refused(tmp_path, first):
     assert (log.last, log.read(0, 999)) == (129, lines(1, 129))
 
 
+@given(
+    st.integers(1, 60).flatmap(lambda first: st.tuples(st.just(first), st.integers(1, 61 - first))),
+    st.integers(1, 20),
+)
+def test_lines_that_replay_made_again_are_accepted_however_they_are_grouped(tmp_path_factory, part, batch):
+    log = filled(tmp_path_factory.mktemp("log"), 60, batch)
+    first, count = part
+    log.append(first, lines(first, count), count)
+    assert log.read(0, 100) == lines(1, 60)
+
+
 def test_a_sink_with_more_lines_than_the_stream_has_is_refused(tmp_path):
     log = filled(tmp_path, 20)
     check_sinks(20, [log])
