@@ -39,9 +39,9 @@ test: $(STAMP)
 test-nightly: $(STAMP)
 	@$(BIN)/python -m tests.run --nightly
 
-# Each planted fault in a copy of the tree; its tests must fail.
+# Each planted fault in a copy of the tree; its tests must fail. SAMPLE=M:R takes those with number = R modulo M.
 planted: $(STAMP)
-	@$(BIN)/python -m tests.planted.run
+	@$(BIN)/python -m tests.planted.run $(if $(SAMPLE),--sample $(SAMPLE))
 
 # What tests need beside Python; installs it where it may, else says how.
 test-services: $(STAMP)

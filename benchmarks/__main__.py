@@ -58,6 +58,7 @@ BENCHMARKS = {
     "attacks": Benchmark("attacks", "`link-learned` on one target with many searches", usual=True),
     "link-learned-released": Benchmark("attacks:released", "success of `link-learned` on releases"),
     "guard": Benchmark("attacks:guard", "cost and gain of `guard` and `level=auto` of `swap`"),
+    "cohort-erasure": Benchmark("erasure", "erased users whom the labels of `cohort` show"),
     "obfuscation": Benchmark("obfuscation", "covering users, by method"),
     "wal": Benchmark("wal", "the write-ahead log beside a plain file"),
     "sinks": Benchmark("sinks", "released lines and profiles beside a plain file"),

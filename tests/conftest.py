@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from querycloak.testing.strategies import frame_of
 from tests import durations, groups
@@ -39,6 +39,10 @@ _SPENT = pytest.StashKey[tuple[float, float, int]]()
 slow_machine = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("default", max_examples=40, derandomize=True, **slow_machine)
 settings.register_profile("deep", max_examples=250, **slow_machine)
+#: For planted faults: that a test fails is enough, whatever the smallest example is.
+settings.register_profile(
+    "unshrunk", settings.get_profile("default"), phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile(os.environ.get("QUERYCLOAK_HYPOTHESIS", "default"))
 
 

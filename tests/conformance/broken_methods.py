@@ -12,6 +12,7 @@ from querycloak.errors import DataError
 from querycloak.log import Batch
 from querycloak.methods.cohort import Cohort
 from querycloak.methods.frequent_only import FrequentOnly
+from querycloak.methods.microaggregation.by_text import MicroaggPlain
 from querycloak.methods.rules import Rules
 from querycloak.methods.swap import Swap
 from querycloak.methods.z_anonymity import ZAnonymity
@@ -96,6 +97,21 @@ class LeakyError(Rules):
     def push(self, batch):
         if len(batch) > 3:
             raise DataError(f"cannot judge {self.texts.query.decode(batch.query[:1]).to_list()}")
+        return super().push(batch)
+
+
+class LeakyCause(Rules):
+    """Show a user in the cause of an error that shows nothing itself."""
+
+    def close(self):
+        for user in self._users[:1]:
+            raise DataError("the end cannot be judged") from KeyError(self.texts.user.decode(user)[0])
+        return super().close()
+
+    _users = ()
+
+    def push(self, batch):
+        self._users = (*self._users, batch.user[:1])[:1] if len(batch) else self._users
         return super().push(batch)
 
 
@@ -232,6 +248,45 @@ class HidesItsCategories(ZAnonymity):
         return replace(own, coded_state=kept)
 
 
+class ShowsUsers(FrequentOnly):
+    """Declare that labels mean nothing, and leave the users in their column."""
+
+    @classmethod
+    def traits(cls, settings):
+        own = super().traits(settings)
+        return replace(own, empties=own.empties - {"user"})
+
+    def push(self, batch):
+        out = super().push(batch)
+        return out.replace(blank=np.zeros(len(out), np.int64))
+
+
+class DrawsWithAConstantKey(Cohort):
+    """Draw the same labels in every release."""
+
+    def __init__(self, settings, key, texts):
+        super().__init__(settings, b"the same thirty-two bytes always", texts)
+
+
+class SamePseudonyms(Rules):
+    """Write the same new labels in every release."""
+
+    def __init__(self, settings, key, texts):
+        super().__init__(settings, b"the same thirty-two bytes always", texts)
+
+
+class KeepsInputOrder(MicroaggPlain):
+    """Return the records of one moment as they stand in the log."""
+
+    @classmethod
+    def traits(cls, settings):
+        return replace(super().traits(settings), sets_release_order=True)
+
+    def close(self):
+        out = super().close()
+        return out[np.lexsort((out.row, out.time))]
+
+
 #: Each broken method and the check that must catch it.
 CAUGHT_BY = {
     EarlyRelease: "the_promise_holds_at_every_moment",
@@ -242,7 +297,8 @@ CAUGHT_BY = {
     WrongPartitionKey: "splitting_by_the_key_makes_no_difference",
     BrokenPromise: "the_promise_holds_at_every_moment",
     InputChanged: "the_input_is_left_alone",
-    LeakyError: "errors_tell_no_secrets",
+    LeakyError: "errors_show_no_cell",
+    LeakyCause: "errors_show_no_cell",
     DependsOnPieces: "pieces_make_no_difference",
     GrowsForEver: "memory_stays_bounded",
     WrongMoment: "the_promise_holds_at_every_moment",
@@ -258,4 +314,8 @@ CAUGHT_BY = {
     RemembersErasedTexts: "texts_that_nobody_needs_are_forgotten",
     HidesItsCodes: "texts_that_nobody_needs_are_forgotten",
     HidesItsCategories: "texts_that_nobody_needs_are_forgotten",
+    ShowsUsers: "emptied_columns_are_empty",
+    DrawsWithAConstantKey: "another_key_gives_another_release",
+    SamePseudonyms: "another_key_gives_another_release",
+    KeepsInputOrder: "ties_do_not_follow_input_rows",
 }

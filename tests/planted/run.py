@@ -1,7 +1,7 @@
 """Plants each fault of `faults.toml` in a copy of the tree and expects its tests to fail.
 
-`python -m tests.planted.run [--only N ...] [--sample M[:R]] [--all]` ends with status 1 if a fault is not
-noticed, or if tests fail without one.
+`python -m tests.planted.run [--only N ...] [--sample M[:R]] [--all] [--jobs N]` ends with status 1 if a fault
+is not noticed, or if tests fail without one.
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 ROOT = Path(__file__).parents[2]
 FAULTS = Path(__file__).with_name("faults.toml")
 #: What tests need of the tree beside code.
 _BESIDE = ("pyproject.toml", "README.md", "docs", "CHANGELOG.md", "Makefile")
 _CAUGHT, _SURVIVES = "caught", "survives today"
+#: pytest's status if no test ran.
+_NONE = 5
 #: Seconds after which the tests of one fault are given up.
 _LIMIT = 3600
 
@@ -74,8 +79,9 @@ def find(fault: Fault, tree: Path) -> Path:
     return next(path for path, count in holding.items() if count)
 
 
-def copy(tree: Path) -> None:
-    """Copy what tests need; files keep their times, so that what Numba compiled stays valid."""
+def copy(tree: Path) -> Path:
+    """Copy what tests need to a new folder; files keep their times, so what Numba compiled stays valid."""
+    tree.mkdir()
     for name in ("src", "tests", "benchmarks", "papers"):
         shutil.copytree(ROOT / name, tree / name, symlinks=True)
     for name in _BESIDE:
@@ -83,6 +89,7 @@ def copy(tree: Path) -> None:
             os.symlink(ROOT / name, tree / name)
         elif (ROOT / name).is_file():
             shutil.copy2(ROOT / name, tree / name)
+    return tree
 
 
 def forget_compiled(changed: Path, tree: Path) -> None:
@@ -105,6 +112,7 @@ def pytest(tree: Path, tests: tuple[str, ...], *options: str) -> tuple[int, str]
     """Run tests in a tree, with its own `src`; return the status and what was printed."""
     # The package is installed as a link to ROOT, so the sources of the copy must come first.
     environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["QUERYCLOAK_HYPOTHESIS"] = "unshrunk"
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests]
     try:
         done = subprocess.run(
@@ -112,10 +120,13 @@ def pytest(tree: Path, tests: tuple[str, ...], *options: str) -> tuple[int, str]
         )
     except subprocess.TimeoutExpired:
         return -1, f"not done after {_LIMIT} s"
-    return done.returncode, done.stdout + done.stderr
+    told = done.stdout + done.stderr
+    if done.returncode == 0 and not re.search(r"\d+ passed", told):
+        return _NONE, told  # all were skipped
+    return done.returncode, told
 
 
-def failing(faults: list[Fault], tree: Path) -> set[str]:
+def failing(faults: Sequence[Fault], tree: Path) -> set[str]:
     """Run the tests of all faults without any fault, and return those that do not pass."""
     tests = tuple(dict.fromkeys(test for fault in faults for test in fault.tests))
     status, told = pytest(tree, tests, "-rfE")
@@ -166,7 +177,8 @@ def chosen(faults: list[Fault], only: list[int], sample: str | None, everything:
     if sample is None:
         return found
     modulus, _, rest = sample.partition(":")
-    return [fault for fault in found if fault.number % int(modulus) == int(rest or 0) % int(modulus)]
+    remainder = int(rest or "0", 0) % int(modulus)  # a commit is given as 0x…
+    return [fault for fault in found if fault.number % int(modulus) == remainder]
 
 
 def judge(fault: Fault, status: int) -> str:
@@ -178,33 +190,48 @@ def judge(fault: Fault, status: int) -> str:
     return "" if status == 0 else "noticed now: write `caught` and the tests that notice it"
 
 
+def outcomes(faults: Sequence[Fault], jobs: int) -> Iterator[tuple[Fault, str, str]]:
+    """Yield each fault with what is wrong with its outcome, if anything, and what its tests printed."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
+        trees = [copy(Path(folder).resolve() / f"tree{number}") for number in range(jobs)]
+        check_import(trees[0])
+        for fault in faults:
+            find(fault, trees[0])  # all of them, before the first test runs
+        shares = [faults[number::jobs] for number in range(jobs)]
+        unfit = set[str]().union(*pool.map(failing, shares, trees))
+        free: SimpleQueue[Path] = SimpleQueue()
+        for tree in trees:
+            free.put(tree)
+
+        def outcome(fault: Fault) -> tuple[str, str]:
+            if without := unfit.intersection(fault.tests):
+                return "its tests fail without it", "\n".join(sorted(without))
+            tree = free.get()
+            try:
+                status, told = plant(fault, tree)
+            finally:
+                free.put(tree)
+            return judge(fault, status), told
+
+        for fault, (problem, told) in zip(faults, pool.map(outcome, faults), strict=True):
+            yield fault, problem, told
+
+
 def main(words: list[str]) -> int:
-    """Plant the chosen faults one after the other, and print what became of each."""
+    """Plant the chosen faults, and print what became of each."""
     parser = argparse.ArgumentParser(prog="python -m tests.planted.run")
     parser.add_argument("--only", type=int, nargs="+", default=[], metavar="N")
     parser.add_argument("--sample", metavar="MODULUS[:REST]", help="those whose number has this rest (0)")
     parser.add_argument("--all", action="store_true", help="also those that no test notices yet")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="faults at a time")
     asked = parser.parse_args(words)
     faults = chosen(read(), asked.only, asked.sample, asked.all)
     wrong = []
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder).resolve() / "tree"
-        tree.mkdir()
-        copy(tree)
-        check_import(tree)
-        for fault in faults:
-            find(fault, tree)  # all of them, before the first test runs
-        unfit = failing(faults, tree)
-        for fault in faults:
-            if without := unfit.intersection(fault.tests):
-                problem, told = "its tests fail without it", "\n".join(sorted(without))
-            else:
-                status, told = plant(fault, tree)
-                problem = judge(fault, status)
-            print(f"{fault.number:3} {problem or fault.expected}: {fault.about}", flush=True)
-            if problem:
-                wrong.append(fault.number)
-                print(last_lines(told), flush=True)
+    for fault, problem, told in outcomes(faults, min(asked.jobs, len(faults))) if faults else ():
+        print(f"{fault.number:3} {problem or fault.expected}: {fault.about}", flush=True)
+        if problem:
+            wrong.append(fault.number)
+            print(last_lines(told), flush=True)
     print(f"{len(faults) - len(wrong)} of {len(faults)} as expected" + (f"; not: {wrong}" if wrong else ""))
     return 1 if wrong else 0
 

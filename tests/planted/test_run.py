@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from tests.planted.run import ROOT, Fault, Misplanted, chosen, find, judge, read
+from tests.planted.run import ROOT, Fault, Misplanted, chosen, find, judge, main, read
 
 FAULTS = read()
 
@@ -55,6 +55,13 @@ def test_faults_are_chosen_by_number():
     many = [fault(number=n) for n in range(1, 7)] + [fault(number=7, expected="survives today")]
     assert [one.number for one in chosen(many, [], "3:1", everything=False)] == [1, 4]
     assert [one.number for one in chosen(many, [], "3:1", everything=True)] == [1, 4, 7]
+    assert [one.number for one in chosen(many, [], "3:0xf2a7c1", everything=False)] == [2, 5]
+    assert 0xF2A7C1 % 3 == 2
     assert [one.number for one in chosen(many, [7, 2], None, everything=False)] == [2, 7]
     with pytest.raises(Misplanted, match="no fault 9"):
         chosen(many, [9], None, everything=False)
+
+
+def test_a_sample_without_any_fault_runs_no_test(capsys):
+    assert main(["--sample", "100000:99999"]) == 0
+    assert capsys.readouterr().out == "0 of 0 as expected\n"

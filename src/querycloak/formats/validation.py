@@ -134,7 +134,7 @@ def _faults(
     """Yield reasons and the rows they hold for, in the order in which they count."""
     texts = [s for s in frame.get_columns() if s.dtype == pl.String]
     for column in (s for s in frame.get_columns() if s.dtype == pl.Binary and s.name in TEXTS):
-        text = column.cast(pl.String, strict=False)
+        text = _decoded(column)
         texts.append(text)
         yield NOT_UTF8, text.is_null() & column.is_not_null()
         typed.append(text.set((text == "").fill_null(False), None))
@@ -158,6 +158,21 @@ def _faults(
     if "rank" in frame.columns:
         typed.append(_as_ranks(frame["rank"]))
         yield UNREADABLE_RANK, typed[-1].is_null() & frame["rank"].is_not_null()
+
+
+def _decoded(column: pl.Series) -> pl.Series:
+    """Return bytes as texts; null for those that are not UTF-8, at which the cast of polars stops."""
+    try:
+        return column.cast(pl.String)
+    except pl.exceptions.ComputeError:
+        return pl.Series(column.name, [_text_of(value) for value in column], pl.String)
+
+
+def _text_of(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _suspects(texts: list[pl.Series], table: RawTable) -> dict[str, int]:

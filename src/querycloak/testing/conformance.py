@@ -12,9 +12,12 @@ A plugin's own tests run them all with a few lines:
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
+from functools import partial
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -22,15 +25,29 @@ import polars as pl
 
 from querycloak.dictionary import Dictionaries
 from querycloak.errors import QueryCloakError
+from querycloak.keys import derive
 from querycloak.log import COLUMN_BIT, COUNTS, Batch, IntArray
-from querycloak.protector import Protector, State
+from querycloak.protector import Labels, Protector, State
 from querycloak.settings import Settings
-from querycloak.testing.harness import KEY, ErasureRun, Harness, cut, rows, spelled_rows
+from querycloak.testing.harness import (
+    KEY,
+    ErasureRun,
+    Harness,
+    cut,
+    has_ties,
+    in_input_order,
+    rows,
+    spelled_rows,
+)
 
 __all__ = ["CHECKS", "KEY", "Check", "Harness", "check", "cut", "rows", "run_check", "run_checks"]
 
 #: A day in the unit of times.
 _DAY: Final = 86_400_000_000
+#: Columns whose cells no error may show.
+_TEXTS: Final = {"user", "query", "url", "category"}
+#: Other keys, tried until something differs.
+_KEYS: Final = tuple(derive(KEY, str(number)) for number in range(64))
 Check = Callable[[Harness, Sequence[int]], None]
 CHECKS: list[Check] = []
 
@@ -251,17 +268,89 @@ def the_docstring_is_complete(harness: Harness, at: Sequence[int]) -> None:
 
 
 @check
-def errors_tell_no_secrets(harness: Harness, at: Sequence[int]) -> None:
-    """Whatever a method refuses, its message holds no query and no user."""
-    secrets = {
-        text for column in ("user", "query") for text in harness.frame[column].drop_nulls() if len(text) > 3
-    }
-    message = ""
+def errors_show_no_cell(harness: Harness, at: Sequence[int]) -> None:
+    """No error of a method shows a cell of the log: neither its message, nor its notes, nor its causes."""
+    texts = [
+        harness.frame[name].drop_nulls().unique().to_list() for name in _TEXTS & {*harness.frame.columns}
+    ]
+    cells = "|".join(re.escape(text) for some in texts for text in some if len(text) > 2)
+    for attempt in _attempts(harness, at):
+        try:
+            attempt()
+        except Exception as error:
+            shown = cells and re.search(rf"(?<!\w)(?:{cells})(?!\w)", "\n".join(_words_of(error)))
+            assert not shown, "an error shows a cell of the log"  # which one, this message must not show
+
+
+def _attempts(harness: Harness, at: Sequence[int]) -> Iterator[Callable[[], object]]:
+    """Yield what a method may refuse: the log, erasures, a number of users, and states without an array."""
+    method = harness.make()
+    yield lambda: harness.run(at, method)
+    yield lambda: ErasureRun(harness, at).to_the_end()
+    yield method.counts
+    yield from (partial(method.check_user_count, users) for users in range(3))
     try:
-        harness.run(at)
-    except QueryCloakError as error:
-        message = str(error)
-    assert not any(secret in message for secret in secrets), "an error message shows a cell of the log"
+        state = method.snapshot()
+    except Exception:
+        yield method.snapshot
+        return
+    for name in state:
+        rest = {other: array for other, array in state.items() if other != name}
+        yield partial(harness.make().restore, rest)
+
+
+def _words_of(error: BaseException | None) -> Iterator[str]:
+    """Yield what is printed of an error: its message, its notes, its causes, and the errors in a group."""
+    if error is None:
+        return
+    yield from (str(error), repr(error.args), *getattr(error, "__notes__", ()))
+    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    for other in (error.__cause__, error.__context__, *inner):
+        yield from _words_of(other)
+
+
+@check
+def emptied_columns_are_empty(harness: Harness, at: Sequence[int]) -> None:
+    """Columns in `Traits.empties` are empty in the release; so is the user column under `Labels.NONE`."""
+    method = harness.make()
+    release = harness.evidence(method, harness.run(at, method)).text().collect()
+    hidden = harness.traits.empties | ({"user"} if harness.traits.labels is Labels.NONE else set())
+    for name in sorted(hidden & {*release.columns}):
+        assert release[name].null_count() == release.height, f"the emptied column `{name}` holds values"
+
+
+@check
+def another_key_gives_another_release(harness: Harness, at: Sequence[int]) -> None:
+    """Under another key, new pseudonyms are others, and labels and words that are drawn differ.
+
+    Draws are tried under 64 keys: a method that chooses at least one of two equally likely values fails by
+    chance once in 2⁶⁴ logs.
+    """
+    own = harness.traits
+    if own.fresh_labels or own.labels is Labels.PARTS:
+        both = harness.labels(KEY) & harness.labels(_KEYS[0])
+        assert not both, "another key gives the same pseudonyms"
+    if own.labels in (Labels.GROUP, Labels.OTHERS) or own.channel is not None:
+        first = harness.draws(KEY)
+        assert not first or any(harness.draws(key) != first for key in _KEYS), "the key changes no draw"
+
+
+@check
+def ties_do_not_follow_input_rows(harness: Harness, at: Sequence[int]) -> None:
+    """Records that are released together are in order of time; a keyed hash decides between equal times.
+
+    A method that keeps an order of its own must still not order equal times by input row: it fails if they
+    are in that order under each of 32 keys, which happens by chance once in 2³² logs.
+    """
+    for place, out in enumerate(harness.moves(KEY)):
+        moments = np.stack([out.seq, out.time])
+        if not harness.traits.sets_release_order:
+            in_time = moments[:, np.lexsort(moments[::-1])]
+            assert np.array_equal(moments, in_time), "records of one moment are not in order of time"
+        if has_ties(out):
+            tied = filter(has_ties, (harness.moves(key)[place] for key in (KEY, *_KEYS)))
+            in_order = list(takewhile(in_input_order, tied))
+            assert len(in_order) < 32, "records of one moment are in the order of input"
 
 
 @check

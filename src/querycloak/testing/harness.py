@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -44,19 +45,19 @@ class Harness:
         """The properties of the method with these settings."""
         return self.method.traits(self.settings)
 
-    def make(self) -> Protector:
+    def make(self, key: bytes = KEY) -> Protector:
         """Build a fresh instance on the shared dictionary."""
-        return self.method(self.settings, KEY, self.texts)
+        return self.method(self.settings, key, self.texts)
 
     def pipeline(self, method: Protector) -> Pipeline:
         """Return a pipeline with this method alone, as engines run it."""
-        pipeline = Pipeline([], KEY, method.texts)
+        pipeline = Pipeline([], method.key, method.texts)
         pipeline.use([method], [method.traits(method.settings)])
         return pipeline
 
-    def run(self, at: Sequence[int] = ()) -> Batch:
+    def run(self, at: Sequence[int] = (), method: Protector | None = None) -> Batch:
         """Run a fresh instance over the log, cut at these places."""
-        pipeline = self.pipeline(self.make())
+        pipeline = self.pipeline(method or self.make())
         released = Batch.empty(self.texts)
         for piece in cut(self.batch, at):
             released += pipeline.push(piece)
@@ -66,6 +67,26 @@ class Harness:
     def whole(self) -> Batch:
         """What a fresh instance releases of the log in one piece, for checks to share."""
         return self.run()
+
+    def moves(self, key: bytes) -> tuple[Batch, Batch]:
+        """Return what is released under this key while the log is read, and what its end releases."""
+        pipeline = self.pipeline(self.make(key))
+        return pipeline.push(self.batch), pipeline.close_at(self.frame.height)
+
+    def labels(self, key: bytes) -> set[str]:
+        """Return the labels of a release under this key."""
+        method = self.make(key)
+        shown = self.evidence(method, self.run((), method)).text().collect()
+        return set(shown["user"].drop_nulls()) if "user" in shown.columns else set()
+
+    def draws(self, key: bytes) -> list[tuple[Any, ...]]:
+        """Return the released records by input row, each with the user for whom its label stands."""
+        method = self.make(key)
+        out, pipeline = self.run((), method), self.pipeline(method)
+        pipeline.register_users(self.batch.user)
+        users = pipeline.users_of_labels(out.user).to_list() if len(out) else []
+        columns = (out.row.tolist(), users, *(getattr(out, name).tolist() for name in ("query", "category")))
+        return sorted(zip(*columns, strict=True))
 
     def counts(self, method: Protector) -> pl.DataFrame:
         """Return the table of a method that has ended, as the engine would write it."""
@@ -112,6 +133,21 @@ def spelled_rows(batch: Batch) -> list[tuple[object, ...]]:
 def rows(batch: Batch) -> list[tuple[int, ...]]:
     """Return a batch as plain tuples, to compare."""
     return list(zip(*(getattr(batch, name).tolist() for name in Batch.COLUMNS), strict=True))
+
+
+def has_ties(batch: Batch) -> bool:
+    """Whether some records are released at one moment and have one time."""
+    return len(set(zip(batch.seq.tolist(), batch.time.tolist(), strict=True))) < len(batch)
+
+
+def in_input_order(batch: Batch) -> bool:
+    """Whether records that are released at one moment and have one time are in the order of their rows."""
+    last: dict[tuple[int, int], int] = {}
+    for seq, time, row in zip(batch.seq.tolist(), batch.time.tolist(), batch.row.tolist(), strict=True):
+        if row < last.get((seq, time), row):
+            return False
+        last[seq, time] = row
+    return True
 
 
 class ErasureRun:

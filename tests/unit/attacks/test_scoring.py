@@ -109,6 +109,13 @@ def test_linkage_without_any_idea_is_chance():
     assert score.details["precision_at_true_pairs"] == 0.5
 
 
+def test_pairs_that_tie_at_the_cut_are_called_as_by_a_coin():
+    truth = answers(["a", "a", "b", "b"])
+    score = scoring.pairs(pairs([0.5, 0.5, 0.5, 0.1], (0, 1), (2, 3), (0, 2), (1, 3)), truth)
+    # Two of the three pairs that tie are called one author's: 2/3 and 2/3 of the true ones, 1/3 of the other.
+    assert score.share.value == pytest.approx((2 / 3 + 2 / 3 + 1 / 3 + 1) / 4)
+
+
 def test_linkage_balances_and_a_perfect_attack_is_perfect():
     truth = answers(["a"] * 3 + ["b"] * 5)
     places = [(i, j) for i in range(8) for j in range(i)]
@@ -221,6 +228,8 @@ def test_the_variance_of_a_mean_by_hand():
     # Pairs agree with products 1/4, 1/4, -1/4, on average 1/12: a third of the spread 1/4.
     assert clusters.pooled_variance() == pytest.approx(0.25 * (1 + 1 / 3) / 6)
     assert clusters.effective() == pytest.approx(3)
+    one_large = Clusters.of(np.array([0] * 8 + [1, 2]), np.zeros(10))
+    assert one_large.effective() == pytest.approx(1 / (0.64 + 0.01 + 0.01))
 
 
 def test_a_bound_holds_while_the_interval_reaches_down_to_it():

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from querycloak.audits.evidence import Evidence
+from querycloak.audits.lineage import shown_after_erasure
 from querycloak.methods.cohort import audit as cohorts
 from querycloak.methods.swap import audit as swapping
 
@@ -95,6 +96,15 @@ def test_what_leaves_after_an_erasure_is_found():
     erased = pl.LazyFrame({"user": [COHORTS[0][0]], "erased_after": [3]})
     late = Evidence(shown.release, shown.original, shown.truth, erased=erased)
     assert "every user is in one cohort of at least 4 users" in broken(cohorts.audits(K), late)
+
+
+@pytest.mark.parametrize(("author", "label"), [("a", "b"), ("b", "a")])
+def test_an_erased_user_is_neither_the_author_nor_the_label_of_a_later_record(author, label):
+    shown = evidence([("a", "a", "q", 0), (author, label, "q", 0), ("b", "c", "q", 0)])
+    for erased_after, found in ((1, True), (2, False)):
+        erased = pl.LazyFrame({"user": ["a"], "erased_after": [erased_after]})
+        late = shown_after_erasure(Evidence(shown.release, shown.original, shown.truth, erased=erased))
+        assert bool(late) is found
 
 
 @pytest.mark.parametrize("audits", [cohorts.audits(2), swapping.audits(2, 1, "suppress")])

@@ -8,16 +8,19 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 import querycloak as qc
 from querycloak import formats
+from querycloak.dictionary import Dictionaries
 from querycloak.engines.pipeline import Pipeline, parse_stages
 from querycloak.engines.release import ReleaseJob, make_release
 from querycloak.errors import BrokenPromise, DataError, ParameterError, Refused, UnknownName, UsageError
 from querycloak.formats.delimited import Csv
 from querycloak.formats.registry import FORMATS, FormatTraits
+from querycloak.log import Batch
 from querycloak.methods.rules import Rules
 from querycloak.registry import METHODS
 
@@ -229,3 +232,14 @@ def test_python_has_the_same_verbs(tmp_path, small_log):
         qc.Log(small_log), "frequent-only", k=12, output=tmp_path / "out.csv", truth=tmp_path / "t.parquet"
     )
     assert qc.verify(tmp_path / "out.csv").holds
+
+
+def test_records_that_a_stage_returns_out_of_order_have_the_same_order():
+    """By moment of release, then by time; a keyed hash decides between equal times, never the input row."""
+    rows, texts = np.arange(90), Dictionaries()
+    pipeline = Pipeline(parse_stages(["rules"], {}), bytes(32), texts)
+    batch = Batch.of({"row": rows, "seq": rows // 45, "time": rows % 3}, texts)
+    expected = pipeline._release_order(batch).row
+    mixed = batch[np.random.default_rng(1).permutation(rows)]
+    assert pipeline._release_order(mixed).row.tolist() == expected.tolist()
+    assert expected.tolist() != np.lexsort((rows, batch.time, batch.seq)).tolist()

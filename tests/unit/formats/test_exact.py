@@ -75,6 +75,17 @@ def test_a_second_value_of_one_key_is_a_fault(tmp_path):
     assert fault(tmp_path / "log.jsonl", layout) != ""
 
 
+def test_a_fault_at_the_end_of_a_large_file_is_found(tmp_path):
+    path = tmp_path / "log.jsonl"
+    frame = pl.concat([made_up(12, seed=4).frame] * 40)
+    layout = formats.Layout.default("jsonl", frame.drop("row").columns)
+    formats.write(frame, path, layout)
+    assert path.stat().st_size > 2 << 20
+    assert fault(path, layout) == ""
+    edit(path, lambda lines: [*lines[:-1], '{"user":"u1",' + lines[-1][1:]])
+    assert fault(path, layout) != ""
+
+
 def test_a_further_file_of_a_folder_is_a_fault(tmp_path):
     _, layout = written(tmp_path / "log.ubi", "ubi")
     Path(tmp_path, "log.ubi", "notes.txt").write_text("u1")

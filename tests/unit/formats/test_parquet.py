@@ -91,3 +91,12 @@ def test_a_broken_off_writer_leaves_nothing(tmp_path):
     with pytest.raises(KeyError):
         break_off()
     assert not list(tmp_path.iterdir())
+
+
+def test_bytes_of_a_table_that_are_not_utf8_are_a_bad_row(tmp_path):
+    table = pl.DataFrame({"user": ["a", "b", "c"], "query": [b"tea", b"\xff", b"caf\xc3\xa9"]})
+    table.write_parquet(tmp_path / "log.parquet")
+    log = formats.read(tmp_path / "log.parquet")
+    assert log.frame["query"].to_list() == ["tea", "café"]
+    assert log.skipped.counts == {"not UTF-8": 1}
+    assert log.skipped.first_rows == {"not UTF-8": [1]}

@@ -204,6 +204,7 @@ def test_who_is_always_right_has_all(monkeypatch):
     finding = asked(exchanged(marked=True), monkeypatch)
     assert (finding.success, finding.high) == (1.0, 1.0)
     assert finding.details["precision"] == 1.0
+    assert finding.details["records_to_find"] == 24 - finding.details["known_searches"]
     assert finding.semantic["worst"]["mean"] == pytest.approx(0.0, abs=1e-9)
 
 

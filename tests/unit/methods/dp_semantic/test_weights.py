@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from querycloak.kernels import exponential_mechanism as concept_draws
-from querycloak.kernels.exponential_mechanism import draw, shared
-from querycloak.methods.dp_semantic.draws import draw_weights
+from querycloak.kernels.exponential_mechanism import Weights, draw, shared
+from querycloak.methods.dp_semantic.draws import draw_weights, spent
 from tests.reference import naive_dp
 from tests.reference.small_concepts import CRITERIA, DOMAINS, Small, chances, weight_table
 
@@ -61,6 +61,13 @@ def test_draws_follow_the_integers(criterion, domain, epsilon):
         space = small.space(criterion, domain)
         by = lambda c, first: drawn(space, c, epsilon, 20_000, first=first)  # noqa: B023, E731
         assert chance_of(space, epsilon, small.labelled, by, 20_000) > ALARM / 3
+
+
+def test_what_a_draw_spends_follows_from_its_largest_and_least_weight():
+    """A weight and the sum of all weights each differ by at most that ratio between two inputs."""
+    weights = Weights(np.array([[[6, 2], [4, 2]], [[9, 3], [3, 3]]], np.uint64), np.array([2, 3], np.uint64))
+    assert spent(weights) == pytest.approx([2 * np.log(3), 2 * np.log(3)])
+    assert min(spent(weights)) >= 2 * np.log(3)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

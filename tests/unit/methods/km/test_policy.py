@@ -84,6 +84,13 @@ def test_a_person_with_several_histories_counts_once(histories, owners, k, m, ta
         assert len(holders) >= k
 
 
+def test_a_pair_that_one_person_has_in_several_histories_is_of_one_person():
+    histories, owner = [{"a", "b"}, {"a", "b"}, {"a"}, {"b"}], [0, 0, 1, 1]
+    entries = entries_of(histories, ["a", "b"], owner)
+    kept = left(histories, ["a", "b"], deletion.greedy("logsize", 2, 2, entries, None), entries)
+    assert {"a", "b"} not in kept
+
+
 @given(histories=HISTORIES, k=st.integers(2, 4), m=st.integers(1, 3))
 def test_what_is_anonymous_already_stays_as_it_is(histories, k, m):
     once = deleted(histories, k, m, dict.fromkeys("abcdefgh", 1))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import querycloak as qc
 from querycloak.errors import DataError, ParameterError, Refused
 from querycloak.log import NO_TIME, Log
-from querycloak.methods.short_sessions import ShortSessions
+from querycloak.methods.short_sessions import ShortSessions, _sessions
 from querycloak.testing.harness import Harness
 from tests.reference import naive_short_sessions as naive
 from tests.support.logs import made_up
@@ -78,6 +78,12 @@ def test_the_sessions_are_the_naive_ones(searches, k, gap, most, rare, batch, da
     assert [one[0] for one in out] == [one[0] for label in labels for one in out if one[0] == label]
     days = [time // 86_400_000_000 for _, _, time, _, _ in out]
     assert days == sorted(days)
+
+
+def test_a_session_ends_at_midnight_however_short_the_silence_is():
+    minute = 60_000_000
+    time = np.array([-20, -5, 5, 20]) * minute + 10 * 86_400_000_000
+    assert _sessions(np.zeros(4, np.int64), time, 30 * minute).tolist() == [0, 0, 1, 1]
 
 
 COMMON = [(user, "rain", hour) for hour, user in enumerate("abcdefgh")]

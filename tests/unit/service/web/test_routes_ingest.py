@@ -111,6 +111,35 @@ def test_a_key_belongs_to_who_sends_it(service: Service, tmp_path: Path) -> None
     assert [one["repeated"] for one in found] == [False, False, True]
 
 
+# Roles
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "roles"),
+    [
+        ("POST", "/v1/records", {"ingest", "admin"}),
+        ("POST", "/v1/ubi/queries", {"ingest", "admin"}),
+        ("POST", "/v1/ubi/events", {"ingest", "admin"}),
+        ("GET", "/v1/released?limit=1", {"read", "admin"}),
+        ("GET", "/v1/status", set(ROLES)),
+        ("POST", "/v1/profiles", {"read", "research", "admin"}),
+        ("POST", "/v1/erasures", {"admin"}),
+        ("POST", "/v1/exports", {"admin"}),
+    ],
+)
+def test_a_route_accepts_its_roles_and_no_others(
+    service: Service, tmp_path: Path, method: str, path: str, roles: set[str]
+) -> None:
+    tokens = {role: add_token(tmp_path / "tokens", role, role) for role in ROLES}
+    client = TestClient(make_app(service, Tokens(tmp_path / "tokens")))
+    status = {
+        role: client.request(method, path, content=b"\n", headers=bearer(token)).status_code
+        for role, token in tokens.items()
+    }
+    assert {role for role, code in status.items() if code != 403} == roles
+    assert client.request(method, path, content=b"\n").status_code == 401
+
+
 # What others wait for
 
 
