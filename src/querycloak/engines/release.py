@@ -66,9 +66,8 @@ class ReleaseJob:
         return None if self.output is None or self.output == "-" else Path(self.output)
 
     def open_source(self) -> LogSource:
-        """Return the log of the job; its temporary files are in the folder of the release."""
-        folder = Path.cwd() if self.file is None else self.file.resolve().parent
-        return LogSource(self.log, self.reading, self.piece_rows, folder, self.progress)
+        """Return the log of the job; its temporary files are in the named state folder, or the usual one."""
+        return LogSource(self.log, self.reading, self.piece_rows, self.state, self.progress)
 
 
 @dataclass

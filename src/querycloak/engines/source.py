@@ -18,6 +18,7 @@ from querycloak.environment import free_memory
 from querycloak.errors import DataError, UsageError
 from querycloak.formats import ReadOptions
 from querycloak.log import CANONICAL, Log, Skipped
+from querycloak.temporary_files import default_folder, remove_leftovers
 
 Progress = Callable[[str, int, int | None], None]
 #: What a log can be given as.
@@ -55,7 +56,8 @@ class LogSource:
         progress: Progress = silent,
     ) -> None:
         self._given, self._options = log, options or ReadOptions()
-        self._piece_rows, self._folder, self._progress = piece_rows, spool_folder or Path.cwd(), progress
+        self._piece_rows, self._folder, self._progress = piece_rows, spool_folder, progress
+        remove_leftovers(spool_folder or default_folder())
         self._spool: Spool | None = None
         self._log: Log | None = None
         self.skipped = Skipped()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from querycloak import environment, errors
 from querycloak.errors import DataError, MissingExtra, QueryCloakError, UsageError
+from querycloak.temporary_files import before_removal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +68,8 @@ def start_session(master: str = "local[*]", options: Mapping[str, str] | None = 
     own = SparkContext._active_spark_context is None
     with _silent_start():
         session = builder.getOrCreate()
+    if (java := getattr(SparkContext._gateway, "proc", None)) is not None:
+        before_removal.append(java.kill)  # it writes to temporary files
     try:
         _check_encryption(session, given)
     except UsageError:
