@@ -82,6 +82,7 @@ def protect(
     keep: Sequence[str] = (),
     marketing: str | Path | None = None,
     dry_run: bool = False,
+    allow_bad: bool = False,
     engine: Literal["local", "spark"] = "local",
     master: str = "local[*]",
     conf: Mapping[str, str] | None = None,
@@ -97,7 +98,8 @@ def protect(
     `log` is a path, a `Log` or a polars frame. Row numbers of a `Log` are kept: the ground truth refers to
     them. Settings go by name (`k=5`), or in `settings` (`{"cohort.k": 5}`) where two methods have the same
     one. Without `output` the release stays in memory. `truth` is a file for the ground truth; without one it
-    stays in memory, and `False` does not keep it.
+    stays in memory, and `False` does not keep it. A log without a usable row, or with more than half of its
+    rows bad, is refused unless `allow_bad` accepts it.
     """
     chosen = {**(settings or {}), **more}
     if marketing is not None:
@@ -114,7 +116,9 @@ def protect(
         secret_file=Path(secret_file) if secret_file else None,
         sign=Path(sign) if sign else None,
         dry_run=dry_run,
-        reading=ReadOptions(format, mapping or {}, tuple(keep), strict),
+        reading=ReadOptions(
+            format, mapping or {}, tuple(keep), strict, least_usable=None if allow_bad else 0.5
+        ),
         piece_rows=piece_rows,
         progress=progress,
     )

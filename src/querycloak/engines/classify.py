@@ -47,6 +47,7 @@ def classify_file(
             answered += frame.height - frame["category"].null_count()
             confident += frame.filter(pl.col("confidence") >= text.CONFIDENT).height
             progress("classify", records, None)
+        formats.ReadOptions().check_usable(log, records + skipped.total, skipped)
         if writer is not None:
             writer.commit()
     shares = {"answered": answered / max(records, 1), "confident": confident / max(records, 1)}

@@ -25,7 +25,7 @@ from querycloak.engines.source_state import SourceFiles
 from querycloak.errors import BrokenPromise, QueryCloakError, Refused, UsageError
 from querycloak.files import check_outputs
 from querycloak.formats import ReadOptions
-from querycloak.formatting import table
+from querycloak.formatting import plural, table
 from querycloak.keys import Secret, write_private
 from querycloak.log import CANONICAL, COUNTS, Log
 from querycloak.truth import read_truth, write_truth
@@ -89,6 +89,7 @@ class Report:
     certificate: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain values, for `--json`."""
@@ -192,7 +193,10 @@ def make_release(job: ReleaseJob, engine: Engine | None = None) -> Release:
         numbers = numbered(truth.lazy()).collect()
         if job.truth is None and not job.keep_truth:
             truth = numbers  # nobody will see it, and its texts take memory
-        audited = _audited(job, writer, source, numbers, released)
+        original = source.original()
+        audited = _audited(job, writer, original, numbers, released)
+        if not released:
+            report.warnings.append(_nothing_released(job, report, original))
         clock.lap("audit")
         for part, facts in zip(audited.methods, outcome.facts, strict=True):
             part["facts"] |= facts
@@ -322,12 +326,24 @@ def _report(
     )
 
 
+def _nothing_released(job: ReleaseJob, report: Report, original: pl.LazyFrame) -> str:
+    """Return why nothing was released, and which settings would release something."""
+    reasons = [(n, name, why) for name, found in report.reasons.items() for why, n in found.items()]
+    if not reasons:
+        return "nothing was released: no row of the log is usable\n\nhint: check `--format` and `--map`"
+    count, name, why = max(reasons)
+    users = original.select(pl.col("user").n_unique()).collect().item()
+    hint = next((stage.weaker_settings(users) for stage in job.stages if stage.method == name), "")
+    text = f"nothing was released: {name}: {why} ({plural(count, 'search', 'searches')})"
+    return f"{text}\n\nhint: {hint}" if hint else text
+
+
 def _audited(
-    job: ReleaseJob, writer: formats.Writer, source: LogSource, truth: pl.DataFrame, released: int
+    job: ReleaseJob, writer: formats.Writer, original: pl.LazyFrame, truth: pl.DataFrame, released: int
 ) -> AuditResult:
     """Audit the bytes that would be published. Raise BrokenPromise if a guarantee fails."""
     job.progress("audit", 0, None)
-    original, parts = source.original(), []
+    parts = []
     cells = auditing.cell_audit(job.stages, original, truth.lazy())
     for piece in _pieces(writer, (*CANONICAL, *job.reading.keep)):
         if cells is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,7 +39,11 @@ def silent(step: str, done: int, total: int | None) -> None:
 
 def read_log(log: LogInput, options: ReadOptions) -> Log:
     """Return a log that is given as a path, a table or a `Log`; a `Log` keeps its row numbers."""
-    return _checked(log, options) if isinstance(log, Log) else formats.read(log, **options.as_dict())
+    if isinstance(log, Log):
+        return _checked(log, options)
+    found = formats.read(log, **options.as_dict())
+    options.check_usable(log, found.rows_read, found.skipped)
+    return found
 
 
 class LogSource:
@@ -68,14 +73,16 @@ class LogSource:
     def pieces(self, key: bytes, stages: Sequence[Stage] = ()) -> Iterator[pl.DataFrame]:
         """Yield the log in time order, with the searches found; `key` orders rows without a time."""
         if isinstance(self._given, Log) or (self._piece_rows is None and not _too_large(self._given)):
-            self._log = read_log(self._given, self._options)
+            self._log = read_log(self._given, replace(self._options, least_usable=None))
             self._note(self._log, stages)
+            self._check_usable()
             yield from whole(self._log, key, self._piece_rows if isinstance(self._given, Log) else None)
             return
         rows = self._piece_rows or PIECE_ROWS
         self._spool = Spool(self._folder, key)
         for piece in self._read_pieces(rows, stages):
             self._spool.add(piece.frame)
+        self._check_usable()
         yield from self._spool.pieces(rows)
 
     def _read_pieces(self, rows: int, stages: Sequence[Stage]) -> Iterator[Log]:
@@ -95,6 +102,7 @@ class LogSource:
         else:
             for piece in self._read_pieces(PIECE_ROWS, stages):
                 self._spool.keep(piece.frame)
+        self._check_usable()
         return self._spool.folder
 
     def original(self) -> pl.LazyFrame:
@@ -119,6 +127,9 @@ class LogSource:
         """Remove what was spooled to disk."""
         if self._spool is not None:
             self._spool.close()
+
+    def _check_usable(self) -> None:
+        self._options.check_usable(self._given, self.rows_read, self.skipped)
 
     def _note(self, piece: Log, stages: Sequence[Stage]) -> None:
         self.skipped.merge(piece.skipped)

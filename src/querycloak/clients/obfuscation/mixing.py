@@ -134,6 +134,7 @@ def cover(
     check_outputs([output, truth], inputs)
     check_truth_path(truth)
     original = formats.read(log, **reading)
+    formats.ReadOptions().check_usable(log, original.rows_read, original.skipped)
     others = align_pool(formats.read(pool, **reading).frame, original.frame) if pool else None
     history = SearchHistory.of(original.frame, others)
     covering = kind(history, chosen, derive(Secret.choose(seed).value, "obfuscate", method))
