@@ -291,8 +291,11 @@ def compare_files(
     return files.compare_files(_log_or_path(log), output, reading=ReadOptions(**(reading or {})), **options)
 
 
-def _log_or_path(log: Log | str | Path) -> Log | str:
-    return log if isinstance(log, Log) else str(log)
+def _log_or_path(log: object) -> Log | str:
+    if isinstance(log, Log):
+        return log
+    formats.check_type(log)
+    return formats.read(log) if isinstance(log, bytes) else str(log)
 
 
 def recommend(

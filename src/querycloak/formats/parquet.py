@@ -26,6 +26,7 @@ from querycloak.formats.output import Encoder, OutputFile
 from querycloak.formats.reading import RawTable, ReadOptions
 from querycloak.formats.registry import Format, FormatTraits, Match, Reader
 from querycloak.formats.source import Source
+from querycloak.formats.validation import TEXTS
 from querycloak.log import CANONICAL
 from querycloak.temporary_files import TemporaryPath
 
@@ -108,6 +109,7 @@ class FrameReader:
         self._sources = {name: names[place] for name, place in chosen.sources.items()}
         self.dropped = chosen.dropped
         self._check_time(schema)
+        self._check_texts(schema)
         self.layout = replace(
             Layout.default("parquet", STANDARD),
             columns=tuple(names),
@@ -126,7 +128,16 @@ class FrameReader:
             except BROKEN:
                 raise _damaged(self._options) from None
             numbers = pl.int_range(first, first + size, dtype=pl.Int64, eager=True).alias("row")
-            yield RawTable(frame.insert_column(0, numbers), first, size)
+            yield RawTable(pl.DataFrame([numbers, *frame.get_columns()]), first, size)
+
+    def _check_texts(self, schema: pl.Schema) -> None:
+        for name in (*TEXTS, "rank"):
+            kind = schema[self._sources[name]] if name in self._sources else pl.String()
+            if kind.is_nested() or kind == pl.Object:
+                raise DataError(
+                    f"{self._options.where}: the column `{name}` has the type {kind.base_type()}",
+                    hint=f"name another column: --map {name}=COLUMN",
+                )
 
     def _check_time(self, schema: pl.Schema) -> None:
         column = self._sources.get("time")

@@ -15,7 +15,7 @@ from querycloak.formats import registry, times
 from querycloak.formats.columns import check_options
 from querycloak.formats.layout import Layout
 from querycloak.formats.registry import Format, Reader
-from querycloak.formats.source import Progress, Source, display_name
+from querycloak.formats.source import Progress, Source, check_type, display_name
 from querycloak.formats.validation import BadRows, ordered, validate
 from querycloak.log import Log, Skipped
 
@@ -153,6 +153,7 @@ def _open(path: Input, options: ReadOptions, progress: Progress | None) -> Itera
         options = replace(options, where="the table")
         yield _Opened(registry.get("parquet"), FrameReader(path.lazy(), options), options)
         return
+    check_type(path)
     known, folder = registry.get(options.format) if options.format else None, None
     if isinstance(path, str | Path) and str(path) != "-" and Path(path).is_dir():
         folder = Path(path)
