@@ -77,8 +77,8 @@ def page() -> str:
         *(part for kind in kinds for part in section(kind)),
         "## Bad rows",
         "A bad row is never passed on. It is counted by reason and reported by row number. A log without a "
-        "usable row is refused (`data`, exit status 3); `protect` also refuses one with more than half of its rows "
-        "bad, unless `--allow-bad` is given. With `--strict` the first bad row is an error.",
+        "usable row is refused (`data`, exit status 3); `protect` also refuses one with more than half of "
+        "its rows bad, unless `--allow-bad` is given. With `--strict` the first bad row is an error.",
         table(("reason", "meaning"), reasons),
         "A row with several faults counts under one reason only.",
     )

@@ -21,6 +21,7 @@ from querycloak.engines.release import Release, ReleaseJob, Report, make_release
 from querycloak.engines.source import LogInput, Progress, read_log, silent
 from querycloak.engines.verify import verify
 from querycloak.errors import DataError, UsageError
+from querycloak.files import check_outputs
 from querycloak.formats import ReadOptions, read, write
 from querycloak.keys import write_private
 from querycloak.log import COUNTS, Log
@@ -159,6 +160,7 @@ def attack(
         raise UsageError(  # linkage and identification rebuild none
             "what an attack rebuilt is written for exactly one attribution attack", hint="name one with `-a`"
         )
+    check_outputs([write_log, write_profiles], [release, original, truth, certificate, *_beside(release)])
     prepared = run.prepare(
         attacks, {**(settings or {}), **more}, seed
     )  # before long reading, in case a name is wrong
@@ -194,6 +196,10 @@ def attack(
         released.frame, document, before, known, prepared, progress=progress,
         rebuilt=rebuilt if wanted else None, protect=protect_like(document),
     )  # fmt: skip
+
+
+def _beside(release: object) -> list[Path]:
+    return [certificates.path_of(Path(release))] if isinstance(release, str | Path) else []
 
 
 def _profiles(records: pl.DataFrame, suffix: str) -> bytes:
@@ -335,8 +341,10 @@ def recommend_release(
     """Search as `recommend` does; the evidence goes to the folder `output`."""
     from querycloak.compare.recommend import Goal, recommend
     from querycloak.report.comparison.answers import proposal
-    from querycloak.report.comparison.files import NO_PAGE, write_proposal
+    from querycloak.report.comparison.files import NO_PAGE, check_report, write_proposal
 
+    if output is not None:
+        check_report(output, [log])
     options |= {"folder": output, "reading": ReadOptions(**(reading or {}))}
     found = recommend(_log_or_path(log), Goal(max_linkage, keep, attacker), **options)
     lines = list(proposal(found.as_dict()))
@@ -371,6 +379,7 @@ def own_history(
 
     if output is not None:
         render.check_target(output)
+        check_outputs([output], [history])
     found = look(read_history(history, **reading), generate(CROWD).frame, show=show)
     text = page(found)
     if output is not None:

@@ -40,7 +40,7 @@ def classify_file(
             if writer is None:
                 like = formats.Layout.for_output(output, like=piece.layout)
                 layout = like.adding(["category", "confidence"])  # behind the input's own
-                writer = cleanup.enter_context(formats.Writer(output, layout))
+                writer = cleanup.enter_context(formats.Writer(output, layout, never_replace=[log, taxonomy]))
             writer.write(frame)
             skipped.merge(piece.skipped)
             records += frame.height

@@ -65,6 +65,12 @@ class ReleaseJob:
         """The file of the release; None if it stays in memory or goes to standard output."""
         return None if self.output is None or self.output == "-" else Path(self.output)
 
+    @property
+    def inputs(self) -> list[object]:
+        """What the run reads, and its output never replaces."""
+        files = [file for stage in self.stages for file in stage.settings.files().values() if file]
+        return [self.log, self.secret_file, self.sign, *files]
+
     def open_source(self) -> LogSource:
         """Return the log of the job; its temporary files are in the named state folder, or the usual one."""
         return LogSource(self.log, self.reading, self.piece_rows, self.state, self.progress)
@@ -245,7 +251,7 @@ def _check_targets(job: ReleaseJob) -> None:
     targets = [job.truth] if job.truth is not None else []
     if job.file is not None:
         targets += [certificate.path_of(job.file), certificate.private_path_of(job.file)]
-    check_outputs([job.output, *targets], [job.log, job.secret_file, job.sign])
+    check_outputs([job.output, *targets], job.inputs)
     for target in targets:
         if target.is_dir() or not target.absolute().parent.is_dir():
             raise UsageError("a file to be written has no folder, or is one", hint="make the folder first")
@@ -286,7 +292,7 @@ def _run(
             continue
         if writer is None:
             layout = formats.Layout.for_output(job.output or IN_MEMORY, like=source.layout)
-            writer = cleanup.enter_context(formats.Writer(job.output, layout))
+            writer = cleanup.enter_context(formats.Writer(job.output, layout, never_replace=job.inputs))
         writer.write(part.frame)
         released += part.frame.height
         job.progress("protect", released, None)
@@ -296,7 +302,7 @@ def _run(
         layout = formats.Layout.for_counts(
             job.output or IN_MEMORY, outcome.counts.columns, like=source.layout
         )
-        writer = cleanup.enter_context(formats.Writer(job.output, layout))
+        writer = cleanup.enter_context(formats.Writer(job.output, layout, never_replace=job.inputs))
         writer.write(outcome.counts)
         released = outcome.counts.height
     assert writer is not None

@@ -141,7 +141,7 @@ def cover(
     layout = formats.Layout.for_output(output, like=original.layout, columns=original.frame.columns)
     fakes = records = 0
     truths = []
-    with formats.Writer(output, layout, private=True) as writer:
+    with formats.Writer(output, layout, private=True, never_replace=inputs) as writer:
         for chunk in mix(covering):
             writer.write(chunk.trace)
             fakes += chunk.fakes
