@@ -90,7 +90,7 @@ def verify(
     _check_promises(document, result)
     _check_hash(path, document, result)
     _check_signature(public_key, document, result)
-    options = ReadOptions(format, mapping or {})
+    options = ReadOptions(format, mapping or {}, least_usable=None)
     if (shown := _read_release(path, document, result)) is not None:
         keep = document["release"]["layout"]["kept"]
         reading = replace(options, keep=keep)
