@@ -8,8 +8,10 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import Popen, TimeoutExpired
 from typing import TYPE_CHECKING, Final
 
 from querycloak import environment, errors
@@ -44,6 +46,8 @@ _SECRET: Final = "spark.authenticate.secret"  # noqa: S105 - the name of an opti
 _DISK: Final = "spark.io.encryption.enabled"
 _TRAFFIC: Final = "spark.network.crypto.enabled"
 _TLS: Final = "spark.ssl.rpc.enabled"
+#: Seconds that Java has to end after SIGTERM.
+_SHUTDOWN: Final = 5
 #: An error of ours, inside the stacks of two languages.
 _OURS: Final = re.compile(r"querycloak\.errors\.(\w+): (.+?)(?:\n\s*\nhint: ([^\n]+))?\n", re.DOTALL)
 
@@ -69,7 +73,7 @@ def start_session(master: str = "local[*]", options: Mapping[str, str] | None = 
     with _silent_start():
         session = builder.getOrCreate()
     if (java := getattr(SparkContext._gateway, "proc", None)) is not None:
-        before_removal.append(java.kill)  # it writes to temporary files
+        before_removal.append(partial(_end, java))  # it writes to temporary files
     try:
         _check_encryption(session, given)
     except UsageError:
@@ -77,6 +81,16 @@ def start_session(master: str = "local[*]", options: Mapping[str, str] | None = 
             session.stop()
         raise
     return session
+
+
+def _end(java: Popen[bytes]) -> None:
+    """End Java, which then removes its own temporary files."""
+    java.terminate()
+    try:
+        java.wait(_SHUTDOWN)
+    except TimeoutExpired:
+        java.kill()
+        java.wait()
 
 
 def chosen(master: str, options: Mapping[str, str]) -> dict[str, str]:
