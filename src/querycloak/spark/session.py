@@ -85,6 +85,7 @@ def start_session(master: str = "local[*]", options: Mapping[str, str] | None = 
 
 def _end(java: Popen[bytes]) -> None:
     """End Java, which then removes its own temporary files."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # threads that wait for Java would print their stacks
     java.terminate()
     try:
         java.wait(_SHUTDOWN)
