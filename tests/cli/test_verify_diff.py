@@ -10,8 +10,8 @@ import pytest
 
 @pytest.fixture
 def two(run):
-    """Two releases of one log; the second has a smaller k."""
-    run("generate", "--users", 40, "--seed", 7, "-o", "log.tsv", "--quiet")
+    """Two releases of one log that are not empty; the second has a smaller k."""
+    run("generate", "--users", 150, "--seed", 7, "-o", "log.tsv", "--quiet")
     for name, k in (("a", 5), ("b", 3)):
         options = ("--source", "web", "--state", "state", "--truth", f"{name}.parquet", "--quiet")
         done = run("protect", "log.tsv", "-m", "frequent-only", "-s", f"k={k}", "-o", f"{name}.tsv", *options)
