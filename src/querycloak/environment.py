@@ -7,13 +7,16 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from querycloak import temporary_files
 from querycloak._version import __version__
+from querycloak.ledger import default_state
 
 #: The oldest Java that Spark and a Kafka broker run on.
 JAVA_NEEDED = 17
@@ -123,8 +126,13 @@ _EXTRAS = (
 )
 
 
-def examine() -> dict[str, Any]:
-    """Describe the machine, every optional part, and the programs beside Python."""
+def examine(*, folders: Sequence[Path] = (), remove_leftovers: bool = False) -> dict[str, Any]:
+    """Describe the machine, every optional part, the programs beside Python, and what killed runs have left.
+
+    Leftovers are looked for in the folder for temporary files, the state folder and `folders`.
+    """
+    places = dict.fromkeys((temporary_files.default_folder(), default_state(), *folders))
+    look = temporary_files.remove_leftovers if remove_leftovers else temporary_files.leftovers
     parts = [
         (name, purpose, find_spec(module) is not None, f"pip install 'querycloak[{name}]'")
         for name, module, purpose in _EXTRAS
@@ -138,4 +146,5 @@ def examine() -> dict[str, Any]:
         "memory_gb": round(free_memory() / 2**30, 1),
         "parts": [dict(zip(names, part, strict=True)) for part in parts],
         "programs": [dict(zip(names, program, strict=True)) for program in programs],
+        "leftovers": {"removed": remove_leftovers, "paths": [str(p) for one in places for p in look(one)]},
     }

@@ -17,8 +17,18 @@ of a log: name the row number and the column instead.
 
 from __future__ import annotations
 
+import errno
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+#: No space, over quota, or larger than a file may be.
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+DISK_FULL: Final = "the disk is full; nothing unfinished is kept"
+DISK_FULL_HINT: Final = "free space, or name another disk: `-o` for the output, TMPDIR for temporary files"
+_NUMBER: Final = re.compile(r"\(os error (\d+)\)")  # in errors of polars, which are no OSError
 
 
 class QueryCloakError(Exception):
@@ -73,6 +83,25 @@ class Unavailable(QueryCloakError, code="unavailable", exit_status=3, http_statu
 
 class DiskFull(Unavailable, code="disk-full"):
     """The disk has no room for what has to be written."""
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether a write failed for lack of space, which can come back."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in _FULL
+    found = _NUMBER.search(str(error))
+    return found is not None and int(found[1]) in _FULL
+
+
+@contextmanager
+def disk_errors(name: str) -> Iterator[None]:
+    """Raise DiskFull with the name of what is written, for an error that means so."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, QueryCloakError) or not is_full(error):
+            raise
+        raise DiskFull(f"{name}: {DISK_FULL}", hint=DISK_FULL_HINT) from None
 
 
 class StoreUnavailable(Unavailable, code="store-unavailable"):

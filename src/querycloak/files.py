@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import zlib
@@ -15,8 +14,6 @@ from querycloak.errors import UsageError
 #: Compressions by how a file begins, and by how its name ends.
 _MAGIC: Final = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
 _SUFFIXES: Final = {".gz": "gz", ".zst": "zst"}
-#: No space, over quota, or larger than a file may be.
-_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class DamagedFile(Exception):
@@ -135,11 +132,6 @@ class FolderLock:
 
     def __exit__(self, *about: object) -> None:
         self.release()
-
-
-def is_full(error: OSError) -> bool:
-    """Whether a write failed for lack of space, which can come back."""
-    return error.errno in _FULL
 
 
 def private_folder(path: Path) -> None:

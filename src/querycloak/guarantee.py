@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 Verdict = Literal["kept", "broken", "not checkable", "not applicable"]
 #: Why what is about records says nothing about a table.
 COUNTS_ONLY: Final = "the release is a table of counts"
+#: Why no check applies to a release without a record or a line.
+NOTHING_RELEASED: Final = "no record was released"
 #: What a check of origins needs.
 NEEDS_TRUTH: Final = "needs the original log and the truth file"
 #: Why a promise about a whole log cannot be tested on some of it.

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from querycloak.errors import UsageError
 from querycloak.files import sync_folder
+from querycloak.temporary_files import removed_at_signals
 
 Origin = Literal["operating system", "seed", "file"]
 
@@ -51,7 +52,7 @@ class Secret:
         that starts at the same moment reads either nothing or the whole secret.
         """
         if not path.exists():
-            fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}.unfinished")
+            fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
             try:
                 _write_synced(fresh, (secrets.token_hex(32) + "\n").encode())
                 with contextlib.suppress(FileExistsError):
@@ -130,8 +131,12 @@ def others_can_read(path: Path) -> bool:
 def write_private(path: Path, content: bytes) -> None:
     """Write a file of mode 0600; it gets its final name only when its content is on disk."""
     unfinished = path.with_name(f".{path.name}.unfinished")
-    _write_synced(unfinished, content)
-    unfinished.replace(path)
+    with removed_at_signals(unfinished):
+        try:
+            _write_synced(unfinished, content)
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)  # of a full disk
     sync_folder(path.absolute().parent)  # a rename is not on disk before
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Literal, Protocol
 
@@ -15,7 +15,7 @@ import polars as pl
 
 from querycloak import settings as declared
 from querycloak.dictionary import Dictionaries, Dictionary
-from querycloak.errors import Refused
+from querycloak.errors import ParameterError, Refused
 from querycloak.guarantee import Guarantee
 from querycloak.keys import derive
 from querycloak.knowledge import Game, Knowledge
@@ -328,6 +328,21 @@ class Protector(ABC):
 
     def check_user_count(self, people: int) -> None:  # noqa: B027 - most methods work for any number
         """Refuse settings that so many people cannot meet, and say what would work."""
+
+    @classmethod
+    def weaker_settings(cls, settings: declared.Settings, users: int) -> str:
+        """Return settings that can release something where these release nothing of so many users."""
+        name = cls.traits(settings).main_setting
+        stronger = {f.name: f.metadata["stronger"] for f in fields(settings)}.get(name)
+        value = getattr(settings, name, None)
+        if not isinstance(value, int | float) or stronger not in ("larger", "smaller"):
+            return ""
+        weaker = value * 2 if stronger == "smaller" else type(value)(value / 2)
+        try:
+            replace(settings, **{name: weaker})
+        except ParameterError:
+            return ""
+        return f"use `-s {cls.name}.{name}={weaker}`, which protects less"
 
     #: Why the method did what it did, for `--explain`; names nothing that fewer than its k people share.
     explanation: dict[str, Any]

@@ -132,8 +132,11 @@ class Settings:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, for a certificate."""
-        files = [f.name for f in fields(self) if f.metadata.get("file")]
-        return asdict(self) | {name: Path(getattr(self, name)).name for name in files}
+        return asdict(self) | {name: Path(file).name for name, file in self.files().items()}
+
+    def files(self) -> dict[str, str]:
+        """Return the settings that name a file."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.metadata.get("file")}
 
 
 def assign(

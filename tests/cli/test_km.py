@@ -48,7 +48,7 @@ def test_one_planted_pair_breaks_it(run, released):
 def test_an_explanation_says_why_terms_went(run, released):
     assert "km: deleted by size of combination: 1 " in released.stderr
     assert "km: target: clicks" in released.stderr
-    assert "km: most often deleted: " in released.stderr
+    assert "most often deleted" not in released.stderr
 
 
 @pytest.mark.parametrize("known", [1, 2, 3])

@@ -76,8 +76,9 @@ def page() -> str:
         "HTTP statuses are what the [live service](service.md) answers with.",
         *(part for kind in kinds for part in section(kind)),
         "## Bad rows",
-        "A bad row never stops a run and is never passed on. It is counted by reason and reported by row "
-        "number. With `--strict` the first one is an error (`data`, exit status 3).",
+        "A bad row is never passed on. It is counted by reason and reported by row number. A log without a "
+        "usable row is refused (`data`, exit status 3); `protect` also refuses one with more than half of "
+        "its rows bad, unless `--allow-bad` is given. With `--strict` the first bad row is an error.",
         table(("reason", "meaning"), reasons),
         "A row with several faults counts under one reason only.",
     )

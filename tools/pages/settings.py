@@ -11,6 +11,7 @@ ENVIRONMENT = (
     ("XDG_STATE_HOME", "where the ledger lies when `--source` is given without `--state`"),
     ("CREDENTIALS_DIRECTORY", "set by systemd: where the [live service](service.md) finds its credentials"),
     ("QUERYCLOAK_DEBUG", "when set, an unforeseen error shows its traceback, which may hold data"),
+    ("TMPDIR", "the folder for temporary files, which hold records; else `/var/tmp`"),
     ("QUERYCLOAK_SPARK_LOG", "a level such as `error`: shows what Spark itself says, which may hold data"),
     ("NO_COLOR", "when set, progress has no colours"),
     ("QUERYCLOAK_KAFKA_JARS", "where the jars of the tests' Kafka broker lie"),

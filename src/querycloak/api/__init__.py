@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "obfuscate": "clients.obfuscation.mixing:cover",
     "obfuscate_live": "clients.obfuscation.live:run",
     "protocol_settings": "clients.crowd.rules:ProtocolSettings.declarations",
+    "remove_at_signals": "temporary_files:remove_at_signals",
     "run_demo": "demo:run",
     "run_peer": "clients.crowd:run_peer",
     "run_search_server": "clients.crowd:run_search_server",

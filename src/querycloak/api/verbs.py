@@ -21,6 +21,7 @@ from querycloak.engines.release import Release, ReleaseJob, Report, make_release
 from querycloak.engines.source import LogInput, Progress, read_log, silent
 from querycloak.engines.verify import verify
 from querycloak.errors import DataError, UsageError
+from querycloak.files import check_outputs
 from querycloak.formats import ReadOptions, read, write
 from querycloak.keys import write_private
 from querycloak.log import COUNTS, Log
@@ -82,6 +83,7 @@ def protect(
     keep: Sequence[str] = (),
     marketing: str | Path | None = None,
     dry_run: bool = False,
+    allow_bad: bool = False,
     engine: Literal["local", "spark"] = "local",
     master: str = "local[*]",
     conf: Mapping[str, str] | None = None,
@@ -97,7 +99,8 @@ def protect(
     `log` is a path, a `Log` or a polars frame. Row numbers of a `Log` are kept: the ground truth refers to
     them. Settings go by name (`k=5`), or in `settings` (`{"cohort.k": 5}`) where two methods have the same
     one. Without `output` the release stays in memory. `truth` is a file for the ground truth; without one it
-    stays in memory, and `False` does not keep it.
+    stays in memory, and `False` does not keep it. A log without a usable row, or with more than half of its
+    rows bad, is refused unless `allow_bad` accepts it.
     """
     chosen = {**(settings or {}), **more}
     if marketing is not None:
@@ -114,7 +117,9 @@ def protect(
         secret_file=Path(secret_file) if secret_file else None,
         sign=Path(sign) if sign else None,
         dry_run=dry_run,
-        reading=ReadOptions(format, mapping or {}, tuple(keep), strict),
+        reading=ReadOptions(
+            format, mapping or {}, tuple(keep), strict, least_usable=None if allow_bad else 0.5
+        ),
         piece_rows=piece_rows,
         progress=progress,
     )
@@ -155,6 +160,7 @@ def attack(
         raise UsageError(  # linkage and identification rebuild none
             "what an attack rebuilt is written for exactly one attribution attack", hint="name one with `-a`"
         )
+    check_outputs([write_log, write_profiles], [release, original, truth, certificate, *_beside(release)])
     prepared = run.prepare(
         attacks, {**(settings or {}), **more}, seed
     )  # before long reading, in case a name is wrong
@@ -190,6 +196,10 @@ def attack(
         released.frame, document, before, known, prepared, progress=progress,
         rebuilt=rebuilt if wanted else None, protect=protect_like(document),
     )  # fmt: skip
+
+
+def _beside(release: object) -> list[Path]:
+    return [certificates.path_of(Path(release))] if isinstance(release, str | Path) else []
 
 
 def _profiles(records: pl.DataFrame, suffix: str) -> bytes:
@@ -287,8 +297,11 @@ def compare_files(
     return files.compare_files(_log_or_path(log), output, reading=ReadOptions(**(reading or {})), **options)
 
 
-def _log_or_path(log: Log | str | Path) -> Log | str:
-    return log if isinstance(log, Log) else str(log)
+def _log_or_path(log: object) -> Log | str:
+    if isinstance(log, Log):
+        return log
+    formats.check_type(log)
+    return formats.read(log) if isinstance(log, bytes) else str(log)
 
 
 def recommend(
@@ -328,8 +341,10 @@ def recommend_release(
     """Search as `recommend` does; the evidence goes to the folder `output`."""
     from querycloak.compare.recommend import Goal, recommend
     from querycloak.report.comparison.answers import proposal
-    from querycloak.report.comparison.files import NO_PAGE, write_proposal
+    from querycloak.report.comparison.files import NO_PAGE, check_report, write_proposal
 
+    if output is not None:
+        check_report(output, [log])
     options |= {"folder": output, "reading": ReadOptions(**(reading or {}))}
     found = recommend(_log_or_path(log), Goal(max_linkage, keep, attacker), **options)
     lines = list(proposal(found.as_dict()))
@@ -364,6 +379,7 @@ def own_history(
 
     if output is not None:
         render.check_target(output)
+        check_outputs([output], [history])
     found = look(read_history(history, **reading), generate(CROWD).frame, show=show)
     text = page(found)
     if output is not None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 import click
 
 from querycloak._version import __version__
-from querycloak.errors import QueryCloakError
+from querycloak.errors import DISK_FULL, DISK_FULL_HINT, DiskFull, QueryCloakError, is_full
 
 #: Commands in the order in which they are used, each with the module that has it, imported on use.
 COMMANDS = {
@@ -37,6 +38,14 @@ COMMANDS = {
 
 class Cli(click.Group):
     """Command group that turns our exceptions into a message and an exit status. No other code does this."""
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
+        """Run the command line; only in a process of its own, not where it is called with arguments."""
+        if args is None:
+            from querycloak.api import remove_at_signals
+
+            remove_at_signals()
+        return super().main(args, *more, **options)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order in which they are used."""
@@ -76,6 +85,9 @@ class Cli(click.Group):
         except (click.ClickException, click.exceptions.Exit):
             raise
         except Exception as error:
+            if is_full(error):
+                click.echo(f"error: {DISK_FULL}\n\nhint: {DISK_FULL_HINT}", err=True)
+                ctx.exit(DiskFull.exit_status)
             if os.environ.get("QUERYCLOAK_DEBUG"):
                 raise
             _report_bug(ctx, error)

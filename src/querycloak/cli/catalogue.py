@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
+from click import option
 
-from querycloak.cli.options import Output, with_output
+from querycloak.cli.options import FOLDER, Output, repeated, with_output
 
 
 @click.command("methods")
@@ -71,15 +73,17 @@ def measures(out: Output) -> None:
 
 
 @click.command("doctor")
+@option("--remove-leftovers", is_flag=True, help="Remove temporary files that killed runs have left.")
+@repeated("--folder", "folders", type=FOLDER, help="Also look for them here: where outputs or state are.")
 @with_output
-def doctor(out: Output) -> None:
-    """Show what this machine can run, and how to install the rest.
+def doctor(remove_leftovers: bool, folders: tuple[Path, ...], out: Output) -> None:
+    """Show what this machine can run, how to install the rest, and what killed runs have left.
 
     Example: querycloak doctor
     """
     from querycloak.api import examine_machine
 
-    found = examine_machine()
+    found = examine_machine(folders=folders, remove_leftovers=remove_leftovers)
     _show(out, found, _machine(found))
 
 
@@ -89,6 +93,11 @@ def _machine(found: dict[str, Any]) -> Iterator[str]:
     for part in found["parts"] + found["programs"]:
         hint = "" if part["installed"] else f"; {part['install']}"
         yield f"  {'yes' if part['installed'] else 'no '}  {part['name']}: {part['for']}{hint}"
+    left = found["leftovers"]
+    for path in left["paths"]:
+        yield f"  {'removed' if left['removed'] else 'left by a run that was killed'}: {path}"
+    if left["paths"] and not left["removed"]:
+        yield "hint: `querycloak doctor --remove-leftovers`; the next run in these folders removes them too"
 
 
 def _show(out: Output, found: Any, lines: Iterator[str]) -> None:

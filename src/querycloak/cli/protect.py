@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 )
 @option("--explain", is_flag=True, help="Say how many searches were withheld and why, by method.")
 @option("--dry-run", is_flag=True, help="Do everything, audit included, but write nothing.")
+@option("--allow-bad", is_flag=True, help="Accept a log with more than half of its rows bad, or without any.")
 @option(
     "--secret-file",
     type=FILE,
@@ -120,6 +121,8 @@ def _lines(report: Report, explain: bool, dry_run: bool) -> Iterator[str]:
         yield f"made with --seed, so anyone can recompute {what}: for tests, not for publication"
     for path in report.written[1:]:
         yield f"wrote {path}"
+    for text in report.warnings:
+        yield f"warning: {text}"
 
 
 def _verdicts(certificate: dict[str, Any]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from querycloak.environment import free_memory
 from querycloak.errors import MissingExtra
 from querycloak.keys import write_private
 from querycloak.registry import Additions, add_all, additions
+from querycloak.temporary_files import before_removal
 
 #: Memory of a process before it has read anything, and its growth per byte of the log's file.
 _BASE: Final = 400 << 20
@@ -63,6 +65,13 @@ class WorkerPool:
         waiting = [job for job in work if results[self.key(job)] is None]
         total, running, started = len(results), list[RunningJob](), time.monotonic()
         first = total - len(waiting)
+
+        def end() -> None:
+            for one in list(running):
+                one.process.kill()
+                one.process.join()
+
+        before_removal.append(end)
         try:
             while waiting or running:
                 while waiting and len(running) < self.at_once:
@@ -76,9 +85,8 @@ class WorkerPool:
                     each = (time.monotonic() - started) / max(1, done - first)
                     report(done, total, each * (total - done))
         finally:
-            for one in running:
-                one.process.kill()
-                one.process.join()
+            end()
+            before_removal.remove(end)
         return {key: found for key, found in results.items() if found is not None}
 
     def _start(self, job: Job) -> RunningJob:
@@ -146,8 +154,17 @@ def _without_script() -> Iterator[None]:
         sys.modules["__main__"] = script
 
 
+def _end_with_parent() -> None:
+    """End this process when its parent does: the next run removes the folder that it works in."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
+
+
 def _work(job: Job, log: Path, folder: Path, result: Path, added: Additions) -> None:
     """Run one job in its own process; its result gets the final name when it is complete."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         add_all(added)
         found = worker.run(job, log, folder)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 import polars as pl
 
-from querycloak import formats
+from querycloak import formats, temporary_files
 from querycloak.attacks.finding import LINKING
 from querycloak.compare.decide import ranked
 from querycloak.compare.plan import Plan, ready_made
@@ -158,15 +158,12 @@ class _TwoSamples:
     ) -> None:  # fmt: skip
         self._place, self._progress = place, progress
         place.mkdir(parents=True, exist_ok=True)
-        path = place / "people.parquet"
-        try:
+        with temporary_files.new_folder() as temporary:
+            path = temporary.path / "people.parquet"
             self.about = draw_sample(
                 log, path, sample=2 * sample, seed=seed, progress=progress, reading=reading
             )
             whole = formats.read(str(path))
-        finally:
-            for left in place.glob("*people.parquet*"):
-                left.unlink(missing_ok=True)
         users = whole.frame["user"].unique().sort().sample(fraction=1.0, shuffle=True, seed=seed)
         half = pl.col("user").is_in(users[: min(sample, users.len() // 2)].implode())
         self.first, self.second = (whole.with_frame(whole.frame.filter(part)) for part in (half, ~half))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from querycloak import temporary_files
 from querycloak._version import __version__
 from querycloak.compare.plan import Job, Plan
 from querycloak.compare.pool import WorkerPool
@@ -31,26 +32,23 @@ def compare(
 ) -> Comparison:
     """Run a plan and return its results; results of an earlier start in the same folder are used again.
 
-    `folder/private` is readable by its owner only. It holds the sampled log while jobs run, and the results,
-    which stay for a wider plan. `report` gets the jobs done, all jobs, and the estimated seconds left.
+    `folder/private` is readable by its owner only and holds the results, which stay for a wider plan. The
+    sampled log and the releases are in a temporary folder. `report` gets the jobs done, all jobs, and the
+    estimated seconds left.
     """
     work = folder / "private"
     results = work / "results"
     folder.mkdir(parents=True, exist_ok=True)
     work.mkdir(mode=0o700, exist_ok=True)
     results.mkdir(mode=0o700, exist_ok=True)
-    with _lock(work):
-        target = work / "log.parquet"
-        try:
-            about = draw_sample(
-                log, target, sample=plan.sample, seed=plan.seed, progress=progress, reading=reading
-            )
-            pool = WorkerPool(target, about.fingerprint, results, work, seconds=plan.seconds)
-            jobs = plan.jobs()
-            found = pool.run(jobs, report)
-        finally:  # the log must not stay after an error or an interrupt either
-            for left in work.glob("*log.parquet*"):
-                left.unlink(missing_ok=True)
+    with _lock(work), temporary_files.new_folder() as temporary:
+        target = temporary.path / "log.parquet"
+        about = draw_sample(
+            log, target, sample=plan.sample, seed=plan.seed, progress=progress, reading=reading
+        )
+        pool = WorkerPool(target, about.fingerprint, results, temporary.path, seconds=plan.seconds)
+        jobs = plan.jobs()
+        found = pool.run(jobs, report)
     return _comparison(plan, about, jobs, [found[pool.key(job)] for job in jobs])
 
 

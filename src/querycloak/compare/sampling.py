@@ -12,7 +12,6 @@ import polars as pl
 
 from querycloak import formats, text
 from querycloak.engines.source import Progress
-from querycloak.errors import DataError
 from querycloak.formats import ReadOptions
 from querycloak.log import CANONICAL, Log, Skipped
 
@@ -67,8 +66,7 @@ def draw_sample(
         about.of_records += piece.frame.height
         skipped.merge(piece.skipped)
         progress("read", about.of_records, None)
-    if not about.of_records:
-        raise DataError("the log has no records to compare on")
+    options.check_usable(log, about.of_records + skipped.total, skipped)
     about.of_people, about.skipped = len(drawing.users), dict(skipped.counts)
     about.sampled = 0 < sample < about.of_people
     frame = _with_categories(drawing.records(), about, progress)

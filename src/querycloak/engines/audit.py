@@ -13,7 +13,7 @@ from querycloak.audits.cells import CellAudit, CellRules
 from querycloak.audits.evidence import Evidence, Part
 from querycloak.audits.lineage import LINEAGE
 from querycloak.engines.pipeline import Stage
-from querycloak.guarantee import Finding, Guarantee, NotCheckable
+from querycloak.guarantee import NOTHING_RELEASED, Finding, Guarantee, NotCheckable
 from querycloak.protector import Labels
 
 
@@ -59,6 +59,8 @@ def audit(
     given = Evidence(release, original, truth, erased=erased, part=part, spell=spell, query_texts=query_texts)
     made = any(stage.traits.creates_rows for stage in stages)
     whole = replace(given, rewritten=_rewrite(stages), makes_rows=made, table=is_table(stages))
+    empty = part is None and release.limit(1).collect().is_empty()
+    adapt = _not_applicable if empty else lambda finding: finding
     for place, stage in enumerate(stages):
         promise = stage.promise()
         later, earlier = stages[place + 1 :], stages[:place]
@@ -70,15 +72,15 @@ def audit(
             rewritten_later=_rewrite(later),
             reworded_later=any(after.traits.replaces_words for after in later),
         )
-        findings = promise.audit(seen)
+        findings = [adapt(finding) for finding in promise.audit(seen)]
         if part is not None and promise.labels_waiting is not None:
             waiting = _remaining(promise.labels_waiting, seen)
         sentences = _sentences(promise, cell_rules(stages), cells)
         settings = stage.settings.as_dict()
         parts.append(certificate.method_part(stage.method, settings, promise, sentences, findings))
-    lineage = [check(whole) for check in LINEAGE]
+    lineage = [adapt(check(whole)) for check in LINEAGE]
     if cells is not None:
-        lineage += cells.findings()
+        lineage += [adapt(finding) for finding in cells.findings()]
     return AuditResult([certificate.judged(one, lineage) for one in parts], lineage, waiting)
 
 
@@ -120,6 +122,13 @@ def cell_rules(stages: list[Stage]) -> CellRules:
         time_unit=max((one.time_unit for one in traits.values()), default=0),
         pseudonyms=pseudonyms,
     )
+
+
+def _not_applicable(finding: Finding) -> Finding:
+    """Return a finding about a release without records: it holds for none."""
+    if finding.verdict in ("broken", "not applicable"):
+        return finding
+    return Finding(finding.check, "not applicable", NOTHING_RELEASED)
 
 
 def cell_audit(

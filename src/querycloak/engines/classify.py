@@ -40,13 +40,14 @@ def classify_file(
             if writer is None:
                 like = formats.Layout.for_output(output, like=piece.layout)
                 layout = like.adding(["category", "confidence"])  # behind the input's own
-                writer = cleanup.enter_context(formats.Writer(output, layout))
+                writer = cleanup.enter_context(formats.Writer(output, layout, never_replace=[log, taxonomy]))
             writer.write(frame)
             skipped.merge(piece.skipped)
             records += frame.height
             answered += frame.height - frame["category"].null_count()
             confident += frame.filter(pl.col("confidence") >= text.CONFIDENT).height
             progress("classify", records, None)
+        formats.ReadOptions().check_usable(log, records + skipped.total, skipped)
         if writer is not None:
             writer.commit()
     shares = {"answered": answered / max(records, 1), "confident": confident / max(records, 1)}

@@ -44,6 +44,11 @@ class Stage:
         found: Guarantee = METHODS.get(self.method).promise(self.settings)
         return found
 
+    def weaker_settings(self, users: int) -> str:
+        """Return settings that would release something from a log of so many users, for a hint."""
+        found: str = METHODS.get(self.method).weaker_settings(self.settings, users)
+        return found
+
     def build(self, release_key: bytes, place: int, texts: Dictionaries) -> Protector:
         """Make the method, keyed for its place in this release."""
         key = stage_key(release_key, place, self.method, self.settings.as_dict())

@@ -25,7 +25,7 @@ from querycloak.engines.source_state import SourceFiles
 from querycloak.errors import BrokenPromise, QueryCloakError, Refused, UsageError
 from querycloak.files import check_outputs
 from querycloak.formats import ReadOptions
-from querycloak.formatting import table
+from querycloak.formatting import plural, table
 from querycloak.keys import Secret, write_private
 from querycloak.log import CANONICAL, COUNTS, Log
 from querycloak.truth import read_truth, write_truth
@@ -65,10 +65,15 @@ class ReleaseJob:
         """The file of the release; None if it stays in memory or goes to standard output."""
         return None if self.output is None or self.output == "-" else Path(self.output)
 
+    @property
+    def inputs(self) -> list[object]:
+        """What the run reads, and its output never replaces."""
+        files = [file for stage in self.stages for file in stage.settings.files().values() if file]
+        return [self.log, self.secret_file, self.sign, *files]
+
     def open_source(self) -> LogSource:
-        """Return the log of the job; its temporary files are in the folder of the release."""
-        folder = Path.cwd() if self.file is None else self.file.resolve().parent
-        return LogSource(self.log, self.reading, self.piece_rows, folder, self.progress)
+        """Return the log of the job; its temporary files are in the named state folder, or the usual one."""
+        return LogSource(self.log, self.reading, self.piece_rows, self.state, self.progress)
 
 
 @dataclass
@@ -90,6 +95,7 @@ class Report:
     certificate: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain values, for `--json`."""
@@ -193,7 +199,10 @@ def make_release(job: ReleaseJob, engine: Engine | None = None) -> Release:
         numbers = numbered(truth.lazy()).collect()
         if job.truth is None and not job.keep_truth:
             truth = numbers  # nobody will see it, and its texts take memory
-        audited = _audited(job, writer, source, numbers, released)
+        original = source.original()
+        audited = _audited(job, writer, source, original, numbers, released)
+        if not released:
+            report.warnings.append(_nothing_released(job, report, original))
         clock.lap("audit")
         for part, facts in zip(audited.methods, outcome.facts, strict=True):
             part["facts"] |= facts
@@ -242,7 +251,7 @@ def _check_targets(job: ReleaseJob) -> None:
     targets = [job.truth] if job.truth is not None else []
     if job.file is not None:
         targets += [certificate.path_of(job.file), certificate.private_path_of(job.file)]
-    check_outputs([job.output, *targets], [job.log, job.secret_file, job.sign])
+    check_outputs([job.output, *targets], job.inputs)
     for target in targets:
         if target.is_dir() or not target.absolute().parent.is_dir():
             raise UsageError("a file to be written has no folder, or is one", hint="make the folder first")
@@ -283,7 +292,7 @@ def _run(
             continue
         if writer is None:
             layout = formats.Layout.for_output(job.output or IN_MEMORY, like=source.layout)
-            writer = cleanup.enter_context(formats.Writer(job.output, layout))
+            writer = cleanup.enter_context(formats.Writer(job.output, layout, never_replace=job.inputs))
         writer.write(part.frame)
         released += part.frame.height
         job.progress("protect", released, None)
@@ -293,7 +302,7 @@ def _run(
         layout = formats.Layout.for_counts(
             job.output or IN_MEMORY, outcome.counts.columns, like=source.layout
         )
-        writer = cleanup.enter_context(formats.Writer(job.output, layout))
+        writer = cleanup.enter_context(formats.Writer(job.output, layout, never_replace=job.inputs))
         writer.write(outcome.counts)
         released = outcome.counts.height
     assert writer is not None
@@ -323,12 +332,29 @@ def _report(
     )
 
 
+def _nothing_released(job: ReleaseJob, report: Report, original: pl.LazyFrame) -> str:
+    """Return why nothing was released, and which settings would release something."""
+    reasons = [(n, name, why) for name, found in report.reasons.items() for why, n in found.items()]
+    if not reasons:
+        return "nothing was released: no row of the log is usable\n\nhint: check `--format` and `--map`"
+    count, name, why = max(reasons)
+    users = original.select(pl.col("user").n_unique()).collect().item()
+    hint = next((stage.weaker_settings(users) for stage in job.stages if stage.method == name), "")
+    text = f"nothing was released: {name}: {why} ({plural(count, 'search', 'searches')})"
+    return f"{text}\n\nhint: {hint}" if hint else text
+
+
 def _audited(
-    job: ReleaseJob, writer: formats.Writer, source: LogSource, truth: pl.DataFrame, released: int
+    job: ReleaseJob,
+    writer: formats.Writer,
+    source: LogSource,
+    original: pl.LazyFrame,
+    truth: pl.DataFrame,
+    released: int,
 ) -> AuditResult:
     """Audit the bytes that would be published. Raise BrokenPromise if a guarantee fails."""
     job.progress("audit", 0, None)
-    original, parts = source.original(), []
+    parts = []
     cells = auditing.cell_audit(job.stages, original, truth.lazy())
     for piece in _pieces(writer, (*CANONICAL, *job.reading.keep)):
         if cells is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from querycloak.errors import DataError, UsageError
 from querycloak.formats import ReadOptions
 from querycloak.guarantee import NotCheckable
 from querycloak.log import CANONICAL, Log, Skipped
+from querycloak.temporary_files import default_folder, remove_leftovers
 
 Progress = Callable[[str, int, int | None], None]
 #: What a log can be given as.
@@ -38,7 +40,11 @@ def silent(step: str, done: int, total: int | None) -> None:
 
 def read_log(log: LogInput, options: ReadOptions) -> Log:
     """Return a log that is given as a path, a table or a `Log`; a `Log` keeps its row numbers."""
-    return _checked(log, options) if isinstance(log, Log) else formats.read(log, **options.as_dict())
+    if isinstance(log, Log):
+        return _checked(log, options)
+    found = formats.read(log, **options.as_dict())
+    options.check_usable(log, found.rows_read, found.skipped)
+    return found
 
 
 class LogSource:
@@ -56,7 +62,8 @@ class LogSource:
         progress: Progress = silent,
     ) -> None:
         self._given, self._options = log, options or ReadOptions()
-        self._piece_rows, self._folder, self._progress = piece_rows, spool_folder or Path.cwd(), progress
+        self._piece_rows, self._folder, self._progress = piece_rows, spool_folder, progress
+        remove_leftovers(spool_folder or default_folder())
         self._spool: Spool | None = None
         self._log: Log | None = None
         self.skipped = Skipped()
@@ -67,14 +74,16 @@ class LogSource:
     def pieces(self, key: bytes, stages: Sequence[Stage] = ()) -> Iterator[pl.DataFrame]:
         """Yield the log in time order, with the searches found; `key` orders rows without a time."""
         if isinstance(self._given, Log) or (self._piece_rows is None and not _too_large(self._given)):
-            self._log = read_log(self._given, self._options)
+            self._log = read_log(self._given, replace(self._options, least_usable=None))
             self._note(self._log, stages)
+            self._check_usable()
             yield from whole(self._log, key, self._piece_rows if isinstance(self._given, Log) else None)
             return
         rows = self._piece_rows or PIECE_ROWS
         self._spool = Spool(self._folder, key)
         for piece in self._read_pieces(rows, stages):
             self._spool.add(piece.frame)
+        self._check_usable()
         yield from self._spool.pieces(rows)
 
     def _read_pieces(self, rows: int, stages: Sequence[Stage]) -> Iterator[Log]:
@@ -94,6 +103,7 @@ class LogSource:
         else:
             for piece in self._read_pieces(PIECE_ROWS, stages):
                 self._spool.keep(piece.frame)
+        self._check_usable()
         return self._spool.folder
 
     def original(self) -> pl.LazyFrame:
@@ -126,6 +136,9 @@ class LogSource:
         """Remove what was spooled to disk."""
         if self._spool is not None:
             self._spool.close()
+
+    def _check_usable(self) -> None:
+        self._options.check_usable(self._given, self.rows_read, self.skipped)
 
     def _note(self, piece: Log, stages: Sequence[Stage]) -> None:
         self.skipped.merge(piece.skipped)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from querycloak import temporary_files
+from querycloak.errors import disk_errors
 from querycloak.kernels import siphash
 from querycloak.kernels.order import heads
 from querycloak.keys import derive
@@ -86,9 +87,9 @@ def _cuts(frame: pl.DataFrame, piece_rows: int) -> Iterator[tuple[int, int]]:
 class Spool:
     """Sorts a log that is larger than memory: sorted runs on disk, then one time range after another."""
 
-    def __init__(self, beside: Path, key: bytes) -> None:
-        self._temporary = tempfile.TemporaryDirectory(prefix=".querycloak-spool-", dir=beside)  # mode 0700
-        self.folder = Path(self._temporary.name)
+    def __init__(self, parent: Path | None, key: bytes) -> None:
+        self._temporary = temporary_files.new_folder(parent)
+        self.folder = self._temporary.path
         self._key = key
         self._runs = self._rows = 0
 
@@ -103,7 +104,8 @@ class Spool:
         self._write(run, 1 << 16)
 
     def _write(self, run: pl.DataFrame, group: int) -> None:
-        run.write_parquet(self.folder / f"run-{self._runs}.parquet", row_group_size=group)
+        with disk_errors("the temporary copy of the log"):
+            run.write_parquet(self._temporary.file(f"run-{self._runs}.parquet"), row_group_size=group)
         self._runs += 1
         self._rows += run.height
 
@@ -133,4 +135,4 @@ class Spool:
 
     def close(self) -> None:
         """Remove the runs from disk."""
-        self._temporary.cleanup()
+        self._temporary.remove()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Final
 import polars as pl
 
 from querycloak import certificate as certificates
-from querycloak import formats, keys
+from querycloak import formats, keys, temporary_files
 from querycloak.audits.evidence import Part
 from querycloak.dictionary import Dictionaries
 from querycloak.engines import audit as auditing
@@ -97,7 +96,7 @@ def verify(
     _check_promises(document, result)
     _check_hash(path, document, result)
     _check_signature(public_key, document, result)
-    options = ReadOptions(format, mapping or {})
+    options = ReadOptions(format, mapping or {}, least_usable=None)
     if (shown := _read_release(path, document, result)) is not None:
         keep = [] if document["release"].get("table") else document["release"]["layout"]["kept"]
         reading = replace(options, keep=keep)
@@ -111,7 +110,7 @@ def verify(
         for about, finding in found.findings():
             result.add(about, finding.check, finding.verdict, finding.detail)
     if original and secret_file:
-        source = LogSource(str(original), options, spool_folder=path.parent)
+        source = LogSource(str(original), options)
         _recompute(path, source, keys.Secret.from_file(Path(secret_file)), document, result)
     return result
 
@@ -239,8 +238,8 @@ def _made_again(log: LogSource, stages: list[Stage], key: bytes) -> Iterator[pl.
 def _difference(made: Iterator[pl.DataFrame], release: Path, document: certificates.Certificate) -> str:
     """Write what was made again as the release was written, read both, and compare every column."""
     layout = formats.Layout.from_dict(document["release"]["layout"])
-    with tempfile.TemporaryDirectory() as folder:  # mode 0700
-        path = Path(folder, release.name)
+    with temporary_files.new_folder() as folder:
+        path = Path(folder.path, release.name)
         with formats.Writer(path, layout, private=True) as writer:
             for frame in made:
                 writer.write(frame)

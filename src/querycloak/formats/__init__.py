@@ -11,6 +11,7 @@ from querycloak.formats.output import AtomicFile, AtomicFolder, TextEncoder, Wri
 from querycloak.formats.parquet import frame_layout
 from querycloak.formats.reading import RawTable, ReadOptions, pieces, read
 from querycloak.formats.registry import FORMATS, Format, FormatTraits, LineFormat, Match, detect
+from querycloak.formats.source import check_type
 from querycloak.formats.validation import REASONS
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "ReadOptions",
     "TextEncoder",
     "Writer",
+    "check_type",
     "detect",
     "frame_layout",
     "layout_fault",

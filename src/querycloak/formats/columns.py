@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from querycloak.errors import DataError, UnknownName, UsageError
+from querycloak.formatting import plural
 from querycloak.log import CANONICAL
 
 if TYPE_CHECKING:
@@ -95,13 +96,13 @@ def _find(column: str, columns: Sequence[str], where: str) -> int:
 
 
 def missing_column(name: str, columns: Sequence[str], where: str) -> DataError:
-    """Return the error for a missing column; a first line that may be a record is not shown."""
+    """Return the error for a missing column; no other name is shown, since a first line can be a record."""
     if any(_DATA.fullmatch(column) for column in columns):
         return DataError(
             f"{where} has no column `{name}`: its first line does not look like a header",
             hint="put a line with the names of the columns first",
         )
     return DataError(
-        f"{where} has no column `{name}`; its columns are {', '.join(columns)}",
-        hint=f"name the column: --map {name}=COLUMN",
+        f"{where} has no column `{name}`, but {plural(len(columns), 'other')}",
+        hint=f"name the column: --map {name}=COLUMN; if there is no header, put one first",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
+from querycloak import temporary_files
 from querycloak.formats import registry
 from querycloak.formats.layout import Layout
 from querycloak.formats.output import Writer
@@ -28,8 +28,8 @@ def layout_fault(path: Path, log: Log, layout: Layout) -> str:
     """
     if not registry.get(layout.format).traits.same_bytes:
         return _table_fault(path, layout)
-    with tempfile.TemporaryDirectory() as folder:  # mode 0700
-        again = Path(folder, "again")
+    with temporary_files.new_folder() as folder:
+        again = Path(folder.path, "again")
         with Writer(again, replace(layout, compression=""), private=True) as writer:
             writer.write(log.frame)
             writer.commit()

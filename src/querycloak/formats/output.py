@@ -8,21 +8,23 @@ import os
 import secrets
 import shutil
 import sys
-import tempfile
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
 import polars as pl
 
-from querycloak.errors import UsageError
+from querycloak import temporary_files
+from querycloak.errors import UsageError, disk_errors
 from querycloak.files import check_outputs, sync_folder
 from querycloak.formats import registry
 from querycloak.formats.layout import Layout
 from querycloak.formats.source import display_name
 from querycloak.log import Log
+from querycloak.temporary_files import TemporaryPath
 
 _LEVELS: Final = {"gz": 6, "zst": 3}
 #: Rows encoded at a time: enough to be fast, few enough to stay small.
@@ -129,9 +131,11 @@ class _NamedOutput(OutputFile):
         super().__init__()
         check_outputs([path], never_replace)
         self._target, self._compression, self._private = path, compression, private
-        self._temporary, self._finished = self._create(), False
+        self._never_replace = [*never_replace]
+        self._unfinished, self._finished = self._create(), False
+        self._temporary = self._unfinished.path
 
-    def _create(self) -> Path:
+    def _create(self) -> TemporaryPath:
         """Create the hidden file or folder."""
         raise NotImplementedError
 
@@ -139,6 +143,12 @@ class _NamedOutput(OutputFile):
     def temporary(self) -> Path:
         """The unfinished file or folder."""
         return self._temporary
+
+    def _rename(self, rights: int) -> None:
+        """Rename the output; a link or a device that came to its name meanwhile is not replaced either."""
+        check_outputs([self._target], self._never_replace)
+        self._grant(rights)
+        self._unfinished.rename(Path(self._target))
 
     def _grant(self, rights: int) -> None:
         """Set the usual rights of the output, unless it is private."""
@@ -151,22 +161,19 @@ class _NamedOutput(OutputFile):
 class AtomicFile(_NamedOutput):
     """A file whose bytes are compressed and hashed on the way. `-` is standard output."""
 
-    def _create(self) -> Path:
-        """Create the hidden file; standard output is collected in the system's temporary folder."""
-        path, self._compressor = self._target, _compressor(self._compression)
+    def _create(self) -> TemporaryPath:
+        """Create the hidden file; standard output is collected in the folder for temporary files."""
+        path, self._compressor = Path(self._target), _compressor(self._compression)
         if str(path) == "-":
-            handle, name = tempfile.mkstemp(suffix=".unfinished")  # mkstemp gives mode 0600
-            self._file = os.fdopen(handle, "w+b")
-            return Path(name)
-        if Path(path).is_dir():
+            path = temporary_files.default_folder() / "standard-output"
+        elif path.is_dir():
             raise UsageError(f"{display_name(path)} is a folder", hint="name a file, or choose --format ubi")
-        temporary = temporary_name(path)
         try:
-            handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            unfinished = temporary_files.new_unfinished(path)
         except OSError as error:
             raise UsageError(f"{display_name(path)} cannot be written: {error.strerror}") from None
-        self._file = os.fdopen(handle, "w+b")
-        return temporary
+        self._file = unfinished.path.open("r+b")
+        return unfinished
 
     def write(self, data: bytes) -> int:
         """Add bytes, before compression."""
@@ -191,16 +198,16 @@ class AtomicFile(_NamedOutput):
             with self._temporary.open("rb") as finished:
                 shutil.copyfileobj(finished, sys.stdout.buffer)
             sys.stdout.buffer.flush()
-            self._temporary.unlink()
+            self._unfinished.remove()
             return
-        self._grant(0o666)
-        os.replace(self._temporary, self._target)
+        self._rename(0o666)
 
     def discard(self) -> None:
         """Delete the unfinished file."""
         self._finished = True
-        self._file.close()
-        self._temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # what is left in its buffer may not fit on the disk
+            self._file.close()
+        self._unfinished.remove()
 
     def _store(self, data: bytes) -> None:
         try:
@@ -216,15 +223,13 @@ class AtomicFolder(_NamedOutput):
     An earlier folder of that name is renamed first, to `NAME.replaced-…`; nothing in it is deleted.
     """
 
-    def _create(self) -> Path:
+    def _create(self) -> TemporaryPath:
         if str(self._target) == "-":
             raise UsageError("standard output cannot hold a folder", hint="name a folder")
         if Path(self._target).is_file():
             raise UsageError(f"{display_name(self._target)} is a file, and the output is a folder")
         self._files: dict[str, AtomicFile] = {}
-        temporary = temporary_name(self._target)
-        temporary.mkdir(mode=0o700)
-        return temporary
+        return temporary_files.new_unfinished(Path(self._target), folder=True)
 
     def write(self, data: bytes) -> int:
         """Raise UsageError: only the files of a folder have bytes."""
@@ -252,18 +257,18 @@ class AtomicFolder(_NamedOutput):
     def commit(self) -> None:
         """Rename the folder to its final name."""
         self.finish()
-        self._grant(0o777)
         target = Path(self._target)
         if target.exists():
+            check_outputs([target], self._never_replace)
             target.rename(target.with_name(f"{target.name}.replaced-{secrets.token_hex(4)}"))
-        self._temporary.rename(target)
+        self._rename(0o777)
         sync_folder(target.absolute().parent)
 
     def discard(self) -> None:
         """Delete the unfinished folder."""
         for file in self._files.values():
             file.discard()
-        shutil.rmtree(self._temporary, ignore_errors=True)
+        self._unfinished.remove()
 
 
 class Writer:
@@ -283,6 +288,7 @@ class Writer:
         never_replace: Iterable[object] = (),
     ) -> None:
         self.layout, self._done = layout, False
+        self._name = "standard output" if path == "-" else display_name(path or b"")
         own = registry.get(layout.format)
         if path is None:
             self._output = OutputFile()
@@ -294,7 +300,8 @@ class Writer:
                 path, compression=layout.compression, private=private, never_replace=never_replace
             )
         try:
-            self._encoder = own.encoder(layout, self._output)
+            with disk_errors(self._name):
+                self._encoder = own.encoder(layout, self._output)
         except BaseException:
             self._output.discard()
             raise
@@ -302,17 +309,20 @@ class Writer:
     def write(self, frame: pl.DataFrame) -> None:
         """Write the next records: a frame with canonical names."""
         if frame.height:
-            self._encoder.write(frame)
+            with disk_errors(self._name):
+                self._encoder.write(frame)
 
     def close(self) -> None:
         """Complete the bytes, still under the temporary name."""
-        self._encoder.finish()
-        self._output.finish()
+        with disk_errors(self._name):
+            self._encoder.finish()
+            self._output.finish()
 
     def commit(self) -> None:
         """Complete the bytes and rename the output to its final name."""
         self.close()
-        self._output.commit()
+        with disk_errors(self._name):
+            self._output.commit()
         self._done = True
 
     @property
@@ -351,12 +361,6 @@ def write(
         writer.write(frame)
         writer.commit()
         return writer.sha256
-
-
-def temporary_name(path: str | Path) -> Path:
-    """Return a random hidden name beside the target."""
-    target = Path(path)
-    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.unfinished")
 
 
 def _compressor(compression: str) -> Any:

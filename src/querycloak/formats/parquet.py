@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
+import os
 import queue
 import re
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,15 +17,18 @@ from typing import Any, Final
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from querycloak.errors import DataError, UsageError
+from querycloak import temporary_files
+from querycloak.errors import DataError, UsageError, is_full
 from querycloak.formats import times
 from querycloak.formats.columns import map_columns
 from querycloak.formats.layout import STANDARD, Layout
-from querycloak.formats.output import Encoder, OutputFile, temporary_name
+from querycloak.formats.output import Encoder, OutputFile
 from querycloak.formats.reading import RawTable, ReadOptions
 from querycloak.formats.registry import Format, FormatTraits, Match, Reader
 from querycloak.formats.source import Source
+from querycloak.formats.validation import TEXTS
 from querycloak.log import CANONICAL
+from querycloak.temporary_files import TemporaryPath
 
 _SLICE: Final = 1 << 20
 _SIMPLE: Final = {
@@ -106,6 +109,7 @@ class FrameReader:
         self._sources = {name: names[place] for name, place in chosen.sources.items()}
         self.dropped = chosen.dropped
         self._check_time(schema)
+        self._check_texts(schema)
         self.layout = replace(
             Layout.default("parquet", STANDARD),
             columns=tuple(names),
@@ -124,7 +128,16 @@ class FrameReader:
             except BROKEN:
                 raise _damaged(self._options) from None
             numbers = pl.int_range(first, first + size, dtype=pl.Int64, eager=True).alias("row")
-            yield RawTable(frame.insert_column(0, numbers), first, size)
+            yield RawTable(pl.DataFrame([numbers, *frame.get_columns()]), first, size)
+
+    def _check_texts(self, schema: pl.Schema) -> None:
+        for name in (*TEXTS, "rank"):
+            kind = schema[self._sources[name]] if name in self._sources else pl.String()
+            if kind.is_nested() or kind == pl.Object:
+                raise DataError(
+                    f"{self._options.where}: the column `{name}` has the type {kind.base_type()}",
+                    hint=f"name another column: --map {name}=COLUMN",
+                )
 
     def _check_time(self, schema: pl.Schema) -> None:
         column = self._sources.get("time")
@@ -192,7 +205,7 @@ class ParquetEncoder(Encoder):
         self._layout, self._output = layout, output
         self._held: pl.DataFrame | None = None
         self._stream: ParquetStream | None = None
-        self._folder = _folder_beside(output.temporary)
+        self._spools: TemporaryPath | None = None
         self._parts: list[pl.LazyFrame] = []
         self._finished = False
 
@@ -213,7 +226,9 @@ class ParquetEncoder(Encoder):
         """Translate polars and OS errors into `DataError` and `UsageError`."""
         try:
             yield
-        except BROKEN:
+        except BROKEN as error:
+            if is_full(self._output.fault or error):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
             if self._output.fault is not None:
                 raise UsageError(
                     f"the output cannot be written: {self._output.fault.strerror}",
@@ -232,15 +247,17 @@ class ParquetEncoder(Encoder):
         if self._stream is not None:
             self._stream.close()
             self._stream = None
-            self._folder.mkdir(mode=0o700)
-            self._parts.append(pl.scan_parquet(self._output.take_over(self._folder / "begun.parquet")))
+            self._parts.append(pl.scan_parquet(self._output.take_over(self._part("begun.parquet"))))
         self._spool(typed)
 
     def _spool(self, typed: pl.DataFrame) -> None:
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        part = self._folder / f"{len(self._parts):08d}.arrow"
+        part = self._part(f"{len(self._parts):08d}.arrow")
         typed.write_ipc(part)  # fast: these bytes are read again once, soon
         self._parts.append(pl.scan_ipc(part))
+
+    def _part(self, name: str) -> Path:
+        self._spools = self._spools or temporary_files.new_folder()
+        return self._spools.file(name)
 
     def finish(self) -> None:
         """Write what completes the file."""
@@ -249,7 +266,8 @@ class ParquetEncoder(Encoder):
         self._finished = True
         with self._translated_errors():
             self._write_rest()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._spools is not None:
+            self._spools.remove()
 
     def _write_rest(self) -> None:
         if self._stream is not None:
@@ -271,13 +289,8 @@ class ParquetEncoder(Encoder):
         if self._stream is not None and not self._finished:
             with contextlib.suppress(Exception):
                 self._stream.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _folder_beside(unfinished: Path | bytes) -> Path:
-    """Return a name for the folder of parts; nothing is made until there are some."""
-    in_memory = isinstance(unfinished, bytes)
-    return temporary_name(Path(tempfile.gettempdir(), "release") if in_memory else str(unfinished))
+        if self._spools is not None:
+            self._spools.remove()
 
 
 def frame_layout(frame: pl.DataFrame, like: Layout | None, keep: Sequence[str]) -> Layout:

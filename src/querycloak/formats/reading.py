@@ -15,7 +15,7 @@ from querycloak.formats import registry, times
 from querycloak.formats.columns import check_options
 from querycloak.formats.layout import Layout
 from querycloak.formats.registry import Format, Reader
-from querycloak.formats.source import Progress, Source, display_name
+from querycloak.formats.source import Progress, Source, check_type, display_name
 from querycloak.formats.validation import BadRows, ordered, validate
 from querycloak.log import Log, Skipped
 
@@ -26,7 +26,10 @@ Input = str | Path | bytes | pl.DataFrame | pl.LazyFrame
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a log is read. `where` is the name of the input in messages."""
+    """How a log is read. `where` is the name of the input in messages.
+
+    `least_usable` is the smallest share of usable rows; 0: at least one row, None: none is needed.
+    """
 
     format: str | None = None
     mapping: Mapping[str, str] = field(default_factory=dict)
@@ -36,6 +39,7 @@ class ReadOptions:
     events: str | Path | None = None
     single_person: bool = False
     where: str = "the log"
+    least_usable: float | None = 0
 
     @classmethod
     def of(
@@ -55,7 +59,20 @@ class ReadOptions:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the options as keyword arguments of `read` and `pieces`."""
-        return {name: value for name, value in vars(self).items() if name != "where"}
+        return {name: value for name, value in vars(self).items() if name not in ("where", "least_usable")}
+
+    def check_usable(self, log: object, rows: int, skipped: Skipped) -> None:
+        """Raise DataError for a log with too few usable rows."""
+        usable, least = rows - skipped.total, self.least_usable
+        if least is None or (usable and usable >= least * rows):
+            return
+        name = display_name(log) if isinstance(log, str | Path) else self.where
+        reasons = "; ".join(f"{reason} ({count:,})" for reason, count in skipped.counts.most_common(3))
+        hint = "check `--format` and `--map`" if rows else "check the path"
+        raise DataError(
+            f"{name}: {skipped.total:,} of {rows:,} rows are bad; {reasons}" if rows else f"{name}: no rows",
+            hint=hint + ("; `--allow-bad` accepts the log" if least else ""),
+        )
 
 
 @dataclass
@@ -136,6 +153,7 @@ def _open(path: Input, options: ReadOptions, progress: Progress | None) -> Itera
         options = replace(options, where="the table")
         yield _Opened(registry.get("parquet"), FrameReader(path.lazy(), options), options)
         return
+    check_type(path)
     known, folder = registry.get(options.format) if options.format else None, None
     if isinstance(path, str | Path) and str(path) != "-" and Path(path).is_dir():
         folder = Path(path)

@@ -32,6 +32,16 @@ def display_name(path: str | Path | bytes) -> str:
     return "standard input" if path == "-" else f"`{Path(path).name}`"
 
 
+def check_type(log: object) -> None:
+    """Raise UsageError for what is neither a path nor the bytes of a file; its text may be its content."""
+    if not isinstance(log, str | Path | bytes):
+        kind = type(log)
+        raise UsageError(
+            f"a log is a path, a `Log` or a table of polars; got {kind.__module__}.{kind.__qualname__}",
+            hint="for other tables, use `polars.from_pandas` or `polars.from_arrow`",
+        )
+
+
 def open_bytes(path: str | Path | bytes) -> IO[bytes]:
     """Open a log for reading: a file, standard input, or the bytes of a file."""
     if isinstance(path, bytes):

@@ -11,7 +11,7 @@ from querycloak import certificate
 from querycloak.attacks.finding import Finding
 from querycloak.certificate import Certificate
 from querycloak.compare.result import label_text
-from querycloak.errors import UsageError
+from querycloak.files import check_outputs
 from querycloak.formatting import percent, plural, verdict_word
 from querycloak.registry import METHODS, labels_of
 from querycloak.report import evidence, render, risk
@@ -32,8 +32,7 @@ def assess_files(
 ) -> dict[str, Any]:
     """Write the assessment of a release, or of a certificate, as .html or .md; return its verdicts."""
     render.check_target(output)
-    if output in (release, certificate.path_of(release), *findings, measures):
-        raise UsageError("the page would replace what it is made from", hint="choose another file for `-o`")
+    check_outputs([output], [release, certificate.path_of(release), *findings, measures])
     given = [one for path in findings for one in evidence.findings_of(path)]
     kept = evidence.measures_of(measures) if measures is not None else None
     document = read_certificate(release)

@@ -124,7 +124,7 @@ class _Column:
             local = f"CAST({self.quoted} AS timestamp_ntz)"
             return F.expr(f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01', {local})")
         raise DataError(
-            f"the column `{self.source}` of the DataFrame has the type {self.kind}, which is no time",
+            f"the column `{self.source}` of the DataFrame is no time, but {self.kind.partition('<')[0]}",
             hint="make it a timestamp first, for example with `to_timestamp`",
         )
 

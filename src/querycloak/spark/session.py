@@ -8,12 +8,15 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import Popen, TimeoutExpired
 from typing import TYPE_CHECKING, Final
 
 from querycloak import environment, errors
 from querycloak.errors import DataError, MissingExtra, QueryCloakError, UsageError
+from querycloak.temporary_files import before_removal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +46,8 @@ _SECRET: Final = "spark.authenticate.secret"  # noqa: S105 - the name of an opti
 _DISK: Final = "spark.io.encryption.enabled"
 _TRAFFIC: Final = "spark.network.crypto.enabled"
 _TLS: Final = "spark.ssl.rpc.enabled"
+#: Seconds that Java has to end after SIGTERM.
+_SHUTDOWN: Final = 5
 #: An error of ours, inside the stacks of two languages.
 _OURS: Final = re.compile(r"querycloak\.errors\.(\w+): (.+?)(?:\n\s*\nhint: ([^\n]+))?\n", re.DOTALL)
 
@@ -67,6 +72,8 @@ def start_session(master: str = "local[*]", options: Mapping[str, str] | None = 
     own = SparkContext._active_spark_context is None
     with _silent_start():
         session = builder.getOrCreate()
+    if (java := getattr(SparkContext._gateway, "proc", None)) is not None:
+        before_removal.append(partial(_end, java))  # it writes to temporary files
     try:
         _check_encryption(session, given)
     except UsageError:
@@ -74,6 +81,17 @@ def start_session(master: str = "local[*]", options: Mapping[str, str] | None = 
             session.stop()
         raise
     return session
+
+
+def _end(java: Popen[bytes]) -> None:
+    """End Java, which then removes its own temporary files."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # threads that wait for Java would print their stacks
+    java.terminate()
+    try:
+        java.wait(_SHUTDOWN)
+    except TimeoutExpired:
+        java.kill()
+        java.wait()
 
 
 def chosen(master: str, options: Mapping[str, str]) -> dict[str, str]:

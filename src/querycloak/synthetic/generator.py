@@ -12,6 +12,7 @@ import polars as pl
 
 from querycloak import formats
 from querycloak.errors import ParameterError
+from querycloak.files import check_outputs
 from querycloak.log import Log
 from querycloak.synthetic.clicks import draw_clicks
 from querycloak.synthetic.marketing import marketing as marketing_data
@@ -162,6 +163,7 @@ def write_log(
 ) -> dict[str, Any]:
     """Write a synthetic log, a `.tsv` in AOL's layout; return the number of its records."""
     columns = ["user", "query", "time", "rank", "url", *(["category"] if categories else [])]
+    check_outputs([output, marketing])
     records, queries = 0, []
     with formats.Writer(output, _layout(output, columns, categories)) as writer:
         for piece in pieces(users, seed, piece_users=PIECE_USERS, days=days, categories=categories):

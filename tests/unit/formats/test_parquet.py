@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from querycloak import formats
-from querycloak.errors import UsageError
+from querycloak.errors import DiskFull
 
 TYPES = {"user": "Int64", "query": "String"}
 LAYOUT = replace(
@@ -76,7 +76,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, monkeypatch):
                 writer.write(part)
             writer.commit()
 
-    with pytest.raises(UsageError, match="No space left"):
+    with pytest.raises(DiskFull, match=r"`out.parquet`: the disk is full"):
         fill()
     assert not list(tmp_path.iterdir())
 

@@ -100,9 +100,7 @@ def test_other_encodings_and_arrays_are_named(log_file: Make) -> None:
 
 def test_a_missing_column_is_named_with_the_way_out(log_file: Make) -> None:
     path = log_file(b"client,query,time\nc,kettle,2024-03-01 07:17:12\n", "log.csv")
-    with pytest.raises(
-        DataError, match="has no column `user`; its columns are client, query, time"
-    ) as caught:
+    with pytest.raises(DataError, match="has no column `user`, but 3 others") as caught:
         formats.read(path)
     assert "--map user=COLUMN" in str(caught.value)
     log = formats.read(path, mapping={"user": "client"})

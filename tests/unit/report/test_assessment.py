@@ -203,5 +203,5 @@ def test_measures_that_are_none_are_refused_and_sources_never_replaced(tmp_path)
     with pytest.raises(UsageError, match="no file of findings"):
         assess_files(tmp_path / "c.json", tmp_path / "a.html", findings=[tmp_path / "no.json"])
     (tmp_path / "f.md").write_text("[]")
-    with pytest.raises(UsageError, match="replace what it is made from"):
+    with pytest.raises(UsageError, match="would replace an input"):
         assess_files(tmp_path / "c.json", tmp_path / "f.md", findings=[tmp_path / "f.md"])

@@ -162,7 +162,8 @@ def _write(study: Study, log: Log, trace: Trace) -> None:
         }
     )
     write_truth(study.truth, truth)
-    formats.write(seen_log, study.output, layout.adding(seen_log.columns), private=True)
+    inputs = [study.log, study.edges]
+    formats.write(seen_log, study.output, layout.adding(seen_log.columns), private=True, never_replace=inputs)
 
 
 def _labels(log: Log, trace: Trace) -> tuple[pl.Series, IntArray]:

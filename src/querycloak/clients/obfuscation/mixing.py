@@ -134,13 +134,14 @@ def cover(
     check_outputs([output, truth], inputs)
     check_truth_path(truth)
     original = formats.read(log, **reading)
+    formats.ReadOptions().check_usable(log, original.rows_read, original.skipped)
     others = align_pool(formats.read(pool, **reading).frame, original.frame) if pool else None
     history = SearchHistory.of(original.frame, others)
     covering = kind(history, chosen, derive(Secret.choose(seed).value, "obfuscate", method))
     layout = formats.Layout.for_output(output, like=original.layout, columns=original.frame.columns)
     fakes = records = 0
     truths = []
-    with formats.Writer(output, layout, private=True) as writer:
+    with formats.Writer(output, layout, private=True, never_replace=inputs) as writer:
         for chunk in mix(covering):
             writer.write(chunk.trace)
             fakes += chunk.fakes

@@ -240,6 +240,16 @@ class Cohort(LabelMethod):
         hint = "the largest k that can release anything is {people}, with `-s shards=1`"
         require_users(self.name, self.settings.k, people, hint)
 
+    @classmethod
+    def weaker_settings(cls, settings: declared.Settings, users: int) -> str:
+        """Return numbers of shards and users with which one shard at least fills a cohort."""
+        assert isinstance(settings, cls.Settings)
+        shards, k = users // settings.k, users // settings.shards
+        if not 1 <= shards < settings.shards:
+            return super().weaker_settings(settings, users)
+        smaller = f" or `-s {cls.name}.k={k}`, which protects less" if k >= 2 else ""
+        return f"use `-s {cls.name}.shards={shards}`{smaller}"
+
     def tally(self) -> State:
         """Return the records of each full cohort, those of its heaviest member, and pairs of one author."""
         cohort, person = self.assignment.slots()

@@ -34,7 +34,7 @@ from querycloak.methods.shared.terms import TermOccurrences, Tokenizer
 from querycloak.protector import USER_AND_QUERY, AttackBound, Labels, Traits
 from querycloak.settings import setting
 
-_CHANCE, _SHOWN = 1, 20
+_CHANCE = 1
 EMPTIED = "no term is left"
 BOT = "a session with too many searches"
 
@@ -145,7 +145,6 @@ class Km(LabelMethod, WindowProtector):
         self._queries = Tokenizer(texts.query, self._terms)
         self._urls = Tokenizer(texts.url, self._terms)
         self._span = settings.window
-        self._gone = np.zeros(0, np.int64)  # by term: how often it was deleted where k people had it
 
     @classmethod
     def examples(cls) -> list[declared.Settings]:
@@ -233,7 +232,7 @@ class Km(LabelMethod, WindowProtector):
         while True:
             entries, entry = self._entries(held, uses)
             outcome = self._delete(entries)
-            self._explain(entries, outcome)
+            self._explain(outcome)
             stays = outcome.kept[entry]
             shown = uses.shown(stays, len(held))
             uses = uses[shown]
@@ -298,21 +297,13 @@ class Km(LabelMethod, WindowProtector):
         labels = pseudonyms(names, derive(self.key, "labels of parts"))
         return self.texts.user.intern(labels)[history]
 
-    def _explain(self, entries: HistoryTerms, outcome: Outcome) -> None:
-        """Add up why terms went; a term is named only if k histories had it: then it names nobody."""
+    def _explain(self, outcome: Outcome) -> None:
+        """Add up why terms were deleted, without naming them: a term is a part of a query."""
         known = self.explanation.setdefault("deleted_by_size_of_combination", {})
         for size, count in outcome.by_size.items():
             known[str(size)] = known.get(str(size), 0) + count
         self.explanation["target"] = self.settings.as_dict()["target"]
         self.explanation["rounds"] = self.explanation.get("rounds", 0) + outcome.rounds
-        gone = np.bincount(entries.term[~outcome.kept], minlength=entries.terms)
-        gone[entries.supports() < self.settings.k] = 0
-        gone[: self._gone.size] += self._gone
-        self._gone = gone
-        top = np.argsort(-gone, kind="stable")[:_SHOWN]
-        top = top[gone[top] > 0]
-        names = self._terms.decode(top).to_list()
-        self.explanation["most_often_deleted"] = dict(zip(names, gone[top].tolist(), strict=True))
 
     def label_of(self, users: IntArray) -> IntArray:
         """Return the label that stands for each user in what leaves; a split person has several."""

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ from querycloak.compare.result import ATTACKERS, CandidateResult, Comparison
 from querycloak.compare.run import compare
 from querycloak.engines.source import Progress, silent
 from querycloak.errors import MissingExtra
+from querycloak.files import check_outputs
 from querycloak.formats import ReadOptions
 from querycloak.log import Log
 from querycloak.measures.base import ALL_USES, KEEP, USES
@@ -31,6 +32,8 @@ NO_PAGE: Final = "report.html was not written"
 TITLE: Final = "Which protection keeps what, and what can still be linked"
 #: The columns of the CSV.
 COLUMNS: Final = ("candidate", "line", "kind", "name", "value", "low", "high", "bound", "holds", "note")
+#: The files of a report.
+FILES: Final = ("report.html", "comparison.md", "comparison.csv", "comparison.json")
 #: The stops of the page's slider in percent, and the first one.
 STOPS: Final = (0.5, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 START: Final = STOPS.index(10)
@@ -78,6 +81,7 @@ def compare_files(
 ) -> ComparisonReport:
     """Run a comparison and write its report into a folder; `arguments` are those of `make_plan`."""
     started = time.monotonic()
+    check_report(output, [log, gate])
     plan, limits = make_plan(**arguments), Gate.read(gate) if gate else None
 
     def report(done: int, total: int, rest: float) -> None:
@@ -88,6 +92,11 @@ def compare_files(
     written, missing = write_all(found, output)
     faults = limits.faults(found) if limits else []
     return ComparisonReport(found, output, written, time.monotonic() - started, faults, missing)
+
+
+def check_report(folder: Path, inputs: Iterable[object]) -> None:
+    """Raise UsageError if a file of a report, or of its proposal, would replace an input."""
+    check_outputs([folder / name for name in ("private", "proposal.json", "frontier.svg", *FILES)], inputs)
 
 
 def write_all(comparison: Comparison, folder: Path) -> tuple[list[str], str | None]:

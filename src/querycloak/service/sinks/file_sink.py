@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from querycloak.errors import DataError, DiskFull
-from querycloak.files import is_full, sync_folder, write_all
+from querycloak.errors import DataError, DiskFull, is_full
+from querycloak.files import sync_folder, write_all
 from querycloak.service.sinks.sink import Sink, new_lines, number_of
 
 _LONGEST: Final = 64 << 20

@@ -16,8 +16,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from querycloak.errors import DataError, JournalBroken, JournalFull, QueryCloakError, Refused, UsageError
-from querycloak.files import FolderLock, is_full, private_folder, sync_folder
+from querycloak.errors import (
+    DataError,
+    JournalBroken,
+    JournalFull,
+    QueryCloakError,
+    Refused,
+    UsageError,
+    is_full,
+)
+from querycloak.files import FolderLock, private_folder, sync_folder
 from querycloak.service.wal.cipher import Cipher
 from querycloak.service.wal.frames import LARGEST_PAYLOAD, Kind
 from querycloak.service.wal.segment import UNFINISHED, SegmentReader, SegmentWriter, damaged
