@@ -81,7 +81,7 @@ def test_columns_that_no_batch_has_are_empty(tmp_path):
 
 
 def test_real_and_made_up_rows_leave_together():
-    release = qc.protect(made(*PEOPLE), "honest", seed=1)
+    release = qc.protect(made(*PEOPLE), "honest", seed=1, labels="keep", source="test")
     truth, shown = release.truth, release.log.frame
     assert shown.height == len(PEOPLE) + 1
     assert truth["made_up"].sum() == 1

@@ -211,7 +211,7 @@ def shown(release, *names):
 
 def test_released_queries_keep_their_order_and_lose_what_is_rare():
     log = log_of(("a", "Cheap flights, Lilburn"), ("b", "flights cheap"), ("c", "cheap cheap flights"))
-    release = qc.protect(log, "km", k=2, seed=1)
+    release = qc.protect(log, "km", k=2, seed=1, labels="keep", source="test")
     assert shown(release, "user", "query") == [
         ("a", "cheap flights"),
         ("b", "flights cheap"),
@@ -251,7 +251,7 @@ def test_words_of_pages_count_as_terms_and_a_page_stays_whole_or_not_at_all():
         ("b", "x", 0, "http://p.com/rare"),
         ("c", "x"),
     )
-    release = qc.protect(log, "km", k=2, seed=1, urls="terms")
+    release = qc.protect(log, "km", k=2, seed=1, urls="terms", labels="keep", source="test")
     urls = shown(release, "user", "url")
     assert urls.count(("a", "http://p.com/q")) == urls.count(("b", "http://p.com/q")) == 1
     assert ("b", "http://p.com/rare") not in urls

@@ -184,7 +184,7 @@ def test_category_and_time_are_those_of_a_record_and_clicks_are_gone(tree):
 
 def test_a_query_without_a_category_may_stand_for_its_person_but_a_person_without_one_is_gone(tree):
     people = [["golf", "qzxv", "qzxv"], ["golf", "qzxv", "qzxv"], ["qzxv"]]
-    release = protect(written(people), taxonomy=tree)
+    release = protect(written(people), taxonomy=tree, labels="keep", source="test")
     assert release.report.reasons[NAME] == {NO_TOPIC: 1, REPLACED: 6}
     assert set(release.log.frame["user"]) == {"p0", "p1"}
     assert "qzxv" in set(release.log.frame["query"])
