@@ -33,7 +33,7 @@ MEANING = {
     "methods[].settings": "every setting, defaults included",
     "methods[].promise": "the promise in words, with these settings",
     "methods[].does_not_protect_against": "what the promise leaves open",
-    "methods[].facts": "further figures that a method states; totals over releases are null without `--source`",
+    "methods[].facts": "further figures of a method; totals over releases are null without `--source`",
     "methods[].audit": "what the audit of this method found on the final release",
     "methods[].checks": "every test of the audit",
     "methods[].checks[].check": "what was tested",
