@@ -135,13 +135,12 @@ class Ledger:
     """An append-only file of releases; each entry holds the hash of the one before."""
 
     def __init__(self, state: Path) -> None:
-        state.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = state / "ledger.jsonl"
         self._key_path = state / KEY
         self._chain = Chain(None)
 
-    @property
     def _lock(self) -> FolderLock:
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return FolderLock(self.path.with_suffix(".lock"), wait=True)
 
     def entries(self) -> list[Entry]:
@@ -172,12 +171,12 @@ class Ledger:
 
     def digest(self, purpose: str, *parts: bytes) -> str:
         """Return a keyed hash for an entry: without the key, no guess of the parts can be tested."""
-        with self._lock:
+        with self._lock():
             return self._key().digest(purpose, *parts)
 
     def append(self, entry: Entry, sha256: str | None = None) -> Entry:
         """Add an entry to the chain and force it to disk; `sha256` is that of the input file."""
-        with self._lock:  # two releases need different places
+        with self._lock():  # two releases need different places
             key = self._key()
             known = self.entries()
             at = datetime.now(UTC).isoformat(timespec="seconds")

@@ -52,9 +52,10 @@ class SourceFiles:
         self._saved: dict[str, Path] = {}
         try:
             # Before the ledgers are read: another release would change what was released before.
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             for place in dict.fromkeys([self._folder.resolve(), default_state().resolve()]):
-                place.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._locks.append(self._take_lock(place))
+                if place.is_dir():
+                    self._locks.append(self._take_lock(place))
             self.ledger = Ledger(self._folder)
             self.earlier = self.ledger.of_source(source)
         except BaseException:
