@@ -284,11 +284,11 @@ class Disk:
         return opened
 
 
-def changes_of_a_release(nights, folder, monkeypatch, limit):
-    """Make a second release on a disk that stops before an operation; return how many it did."""
-    out, state = folder / "out.parquet", folder / "state"
+def changes_of_a_release(log, folder, monkeypatch, limit):
+    """Make a release on a disk that stops before an operation; return how many it did."""
     stages = parse_stages(["cohort"], {"k": "3", "shards": "1"})
-    job = ReleaseJob(nights[1], str(out), stages, source="web", state=state, secret_file=folder / "secret")
+    files = {"state": folder / "state", "secret_file": folder / "secret", "truth": folder / "truth"}
+    job = ReleaseJob(log, str(folder / "out.parquet"), stages, source="web", **files)
     with monkeypatch.context() as patch:
         disk = Disk(patch, limit)
         with contextlib.suppress(PowerCut):
@@ -296,24 +296,28 @@ def changes_of_a_release(nights, folder, monkeypatch, limit):
     return disk.done
 
 
-def test_a_power_cut_between_any_two_writes_leaves_a_usable_source(nights, tmp_path, monkeypatch):
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_a_power_cut_between_any_two_writes_leaves_a_usable_source(nights, tmp_path, monkeypatch, earlier):
     """After each, the next release continues the assignments of the last one that was entered."""
-    folder = tmp_path / "whole"
-    folder.mkdir()
-    first = cohorts(night(nights[0], folder / "state"))
-    clean = tmp_path / "clean"
-    shutil.copytree(folder, clean)
-    steps = changes_of_a_release(nights, folder, monkeypatch, limit=-1)
-    assert steps > 15
+    clean, whole = tmp_path / "clean", tmp_path / "whole"
+    clean.mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(clean / "home"))
+    known = [cohorts(night(nights[0], clean / "state")) for _ in range(earlier)]
+    shutil.copytree(clean, whole)
+    monkeypatch.setenv("XDG_STATE_HOME", str(whole / "home"))
+    steps = changes_of_a_release(nights[1], whole, monkeypatch, limit=-1)
+    assert steps > 20
     for limit in range(steps):
         folder = tmp_path / f"cut-{limit}"
         shutil.copytree(clean, folder)
-        changes_of_a_release(nights, folder, monkeypatch, limit)
+        monkeypatch.setenv("XDG_STATE_HOME", str(folder / "home"))
+        changes_of_a_release(nights[1], folder, monkeypatch, limit)
         release = night(nights[2], folder / "state")
-        both = first.join(cohorts(release), on="original_user", suffix="_later")
-        assert both.height > 20
-        assert (both["cohort"] == both["cohort_later"]).all()
-        entered = release.report.earlier_releases == 2
+        for before in known:
+            both = before.join(cohorts(release), on="original_user", suffix="_later")
+            assert both.height > 20
+            assert (both["cohort"] == both["cohort_later"]).all()
+        entered = release.report.earlier_releases == earlier + 1
         assert entered or not (folder / "out.parquet").exists(), limit
         assert not list((folder / "state").glob("*.next.parquet"))
 
