@@ -158,6 +158,14 @@ def test_a_ledger_whose_key_is_gone_is_refused_until_it_is_back(nights, state):
     night(nights[1], state)
 
 
+def test_another_key_does_not_fit_the_chain(nights, state):
+    night(nights[0], state)
+    after = (state / KEY).read_text().split()[1]
+    (state / KEY).write_text(f"{'1' * 64}\n{after}\n")
+    with pytest.raises(DataError, match="the ledger was changed: entry 1"):
+        night(nights[1], state)
+
+
 def verdicts(release, ledger):
     found = qc.verify(release, ledger=ledger)
     lists = {"kept": found.checked, "not checkable": found.not_checkable, "broken": found.broken}
