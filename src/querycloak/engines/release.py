@@ -129,6 +129,11 @@ class Release:
         frame = found.frame.with_columns(absent).select("row", *layout.columns)  # JSON without lines has none
         return replace(found, frame=frame.cast({"count": pl.Int64}), table=True)
 
+    @property
+    def has_truth(self) -> bool:
+        """Whether the ground truth was kept."""
+        return self._truth is not None
+
     @cached_property
     def truth(self) -> pl.DataFrame:
         """The ground truth: where each released row came from. Private, for evaluation only."""

@@ -11,12 +11,15 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import querycloak as qc
 from querycloak import ledger as ledgers
 from querycloak.certificate import path_of
+from querycloak.cli import main
 from querycloak.engines.pipeline import OTHER_RELEASES, ROLLED_BACK, parse_stages
 from querycloak.engines.release import ReleaseJob, make_release
+from querycloak.engines.source_state import SourceFiles
 from querycloak.engines.verify import CHAIN, ENTRY
 from querycloak.errors import DataError, Refused
 from querycloak.ledger import KEY, Ledger, default_state
@@ -252,6 +255,24 @@ def test_the_default_ledger_holds_no_hash_of_the_log_itself(log_file):
     before(log_file)
     digest = hashlib.sha256(log_file.read_bytes()).hexdigest()
     assert digest not in (default_state() / "ledger.jsonl").read_text()
+
+
+def test_the_command_line_warns_of_a_second_release_without_a_source(log_file, tmp_path):
+    asked = ["protect", str(log_file), "-m", "rules", "-o", str(tmp_path / "out.csv")]
+    first, second = (CliRunner().invoke(main, asked) for _ in range(2))
+    assert "warning" not in first.stderr
+    assert second.exit_code == 0
+    assert "warning: this log was released 1 time before: releases of the same users" in second.stderr
+    assert "--source NAME" in second.stderr
+
+
+def test_a_source_is_locked_in_whatever_folder_its_state_is(tmp_path):
+    default_state().mkdir(parents=True)
+    first = SourceFiles("web", tmp_path / "one")
+    with pytest.raises(Refused, match="another release of this source is being made"):
+        SourceFiles("web", tmp_path / "two")
+    first.unlock()
+    SourceFiles("web", tmp_path / "two").unlock()
 
 
 # Power cuts
