@@ -44,7 +44,7 @@ class LedgerKey:
         """Read the key of a ledger; None if it has none."""
         try:
             content, exposed = path.read_text("ascii"), others_can_read(path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError):
             raise DataError(f"the key of the ledger cannot be read: {path.name}", hint=_RESTORE) from None

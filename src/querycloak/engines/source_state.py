@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import io as std_io
 import json
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,9 +54,9 @@ class SourceFiles:
         try:
             # Before the ledgers are read: another release would change what was released before.
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for place in dict.fromkeys([self._folder.resolve(), default_state().resolve()]):
-                if place.is_dir():
-                    self._locks.append(self._take_lock(place))
+            self._locks.append(self._take_lock(self._folder))
+            if (home := self._other_home()) is not None and home.is_dir() and os.access(home, os.W_OK):
+                self._locks.append(self._take_lock(home))
             self.ledger = Ledger(self._folder)
             self.earlier = self.ledger.of_source(source)
         except BaseException:
@@ -204,16 +205,25 @@ class SourceFiles:
             _unfinished(path).replace(path)
         if self._saved:
             sync_folder(self._folder)
-        home = default_state()
-        if home.resolve() != self._folder.resolve():
+        if (home := self._other_home()) is not None:
             elsewhere = {"source": self.source, "elsewhere": True, "methods": methods}
-            Ledger(home).append(elsewhere, input_sha256)
+            with contextlib.suppress(OSError):  # it warns of a second folder; the state itself is safe
+                Ledger(home).append(elsewhere, input_sha256)
         earlier = len(self.earlier)
         return {"head": added["hash"], "entry": added["number"], "earlier_releases_of_source": earlier}
 
+    def _other_home(self) -> Path | None:
+        """Return the default folder of state, if it can be named and this state is in another one."""
+        try:
+            home = default_state()
+            return None if home.resolve() == self._folder.resolve() else home
+        except (OSError, RuntimeError):  # an account without a home
+            return None
+
     def _was_released(self, kept: StoredState) -> bool:
         """Whether the ledger of this state, or of this account, has a release with such stored state."""
-        entries = self.earlier + Ledger(default_state()).of_source(self.source)
+        home = self._other_home()
+        entries = self.earlier + (Ledger(home).of_source(self.source) if home is not None else [])
         parts = [part for entry in entries for part in entry["methods"]]
         traits = [traits_of(part) for part in parts]
         return any(one is not None and one.stored_state == kept for one in traits)
@@ -226,14 +236,14 @@ def earlier_releases_of(sha256: str, source: str | None) -> int | None:
     """
     try:
         entries = Ledger(default_state()).of_input(sha256)
-    except (OSError, QueryCloakError):
+    except (OSError, RuntimeError, QueryCloakError):
         return None
     return len([entry for entry in entries if source is None or entry["source"] != source])
 
 
 def enter_without_source(release: str, sha256: str) -> None:
     """Enter a release without a source into the ledger in the default folder, if it can be written."""
-    with contextlib.suppress(OSError, QueryCloakError):
+    with contextlib.suppress(OSError, RuntimeError, QueryCloakError):
         Ledger(default_state()).append({"source": None, "release": release}, sha256)
 
 
