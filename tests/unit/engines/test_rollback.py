@@ -248,7 +248,7 @@ def test_a_trial_with_a_seed_is_no_release_to_be_noticed(log_file):
 def test_a_release_is_made_though_the_default_ledger_cannot_be_written(log_file, nights, state):
     default_state().parent.mkdir(parents=True, exist_ok=True)
     default_state().write_text("no folder")
-    assert before(log_file) is None
+    assert [before(log_file), before(log_file)] == [0, 0]
     assert night(nights[0], state).report.earlier_releases == 0
     assert night(nights[1], state).report.earlier_releases == 1
 
