@@ -76,12 +76,14 @@ TRUTH = (
     ("released_row", "a row of the release, from 0"),
     ("original_row", "the data row of the input it came from, from 0, bad rows counted too"),
     ("original_user", "who asked"),
-    ("raw_user", "the id as the log has it; only if some user is written in several ways"),
     ("released_after", "how many input rows had been read when it was let go"),
 )
 
 #: Columns that only some releases' truth has.
-MADE_UP = (("made_up", "with methods that make up records: whether this row is one of them"),)
+RARE_TRUTH = (
+    ("made_up", "with methods that make up records: whether this row is one of them"),
+    ("raw_user", "if some user is written in several ways: the id of who asked as the log has it"),
+)
 MORE_TRUTH = (
     ("original_label", "with fresh labels: the label that stands for who asked"),
     ("label_user", "with fresh labels: the user for whom the label of the row stands"),
@@ -140,6 +142,7 @@ def page() -> str:
         "`protect --truth FILE` writes Parquet, mode 0600. With it, anyone can undo the release: it is for "
         "evaluation and audit, never for publication.",
         table(
-            ("column", "meaning"), [(f"`{name}`", meaning) for name, meaning in TRUTH + MORE_TRUTH + MADE_UP]
+            ("column", "meaning"),
+            [(f"`{name}`", meaning) for name, meaning in TRUTH + MORE_TRUTH + RARE_TRUTH],
         ),
     )

@@ -22,7 +22,7 @@ def spelling(user: str) -> str:
 
 
 class UserIds:
-    """Gives each user of a log one spelling, and remembers the ids of the rows that had another."""
+    """Replaces spellings of user ids by one for each user, and holds the ids of the rows that had another."""
 
     def __init__(self) -> None:
         self._changed: list[pl.DataFrame] = []  # `row` and `raw_user`
