@@ -298,7 +298,7 @@ def test_a_window_needs_its_own_k():
 
 def test_people_who_search_faster_than_people_do_are_left_out():
     log = log_of(*[("bot", "x", minute) for minute in range(5)], ("a", "x", 0), ("b", "x", 0))
-    release = qc.protect(log, "km", k=2, seed=1, bots=4)
+    release = qc.protect(log, "km", k=2, seed=1, bots=4, labels="keep", source="test")
     assert shown(release, "user") == [("a",), ("b",)]
     assert release.report.reasons == {"km": {"a session with too many searches": 5}}
     assert qc.protect(log, "km", k=2, seed=1, bots=0).log.frame.height == 7
