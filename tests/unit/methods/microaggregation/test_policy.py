@@ -22,6 +22,7 @@ from querycloak.text import noun_phrases
 from querycloak.text.senses import concept_lexicon
 from tests.reference import naive_groups, naive_mdav
 from tests.support.logs import made_up
+from tests.support.releases import with_ids
 from tests.unit.methods.made_dp import made, meant, part
 
 METHODS = ("microagg-semantic", "microagg-topic", "microagg-syntactic", "microagg-plain")
@@ -67,7 +68,7 @@ def small():
 
 
 def protect(log, method="microagg-semantic", **settings):
-    return qc.protect(log, method, **({"seed": 3, "k": 3} | settings))
+    return with_ids(log, method, **({"seed": 3, "k": 3} | settings))
 
 
 def histories(release):
@@ -263,7 +264,7 @@ def test_histories_of_texts_keep_how_often_each_person_asked_what(small, spied, 
 
 def test_plain_groups_people_who_asked_the_same():
     log = made(*((f"a{n}", q) for n in range(3) for q in ("x", "y")), *((f"b{n}", "z") for n in range(3)))
-    release = protect(log, "microagg-plain", labels="keep", source="test")
+    release = protect(log, "microagg-plain")
     found = {label: {row[0] for row in history} for label, history in histories(release).items()}
     assert all(found[f"a{n}"] <= {"x", "y"} and found[f"b{n}"] == {"z"} for n in range(3))
 
@@ -348,14 +349,14 @@ def test_fewer_than_k_people_are_refused(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_people_with_one_query(method):
-    release = protect(made(*((f"u{n}", "dog") for n in range(7))), method, labels="keep", source="test")
+    release = protect(made(*((f"u{n}", "dog") for n in range(7))), method)
     assert Counter(release.log.frame["user"]) == Counter(f"u{n}" for n in range(7))
     assert release.report.reasons[method] == {REPLACED: 7}
 
 
 def test_people_with_nothing_mappable_are_dropped_and_counted():
     log = made(*((f"u{n}", "dog") for n in range(4)), ("v", "qzxv"), ("v", "wqkj"), ("u0", "qzxv"))
-    release = protect(log, labels="keep", source="test")
+    release = protect(log)
     assert set(release.log.frame["user"]) == {f"u{n}" for n in range(4)}
     assert release.report.reasons["microagg-semantic"] == {UNMAPPED: 3, REPLACED: 4}
     assert set(protect(log, "microagg-plain").log.frame["user"]) == {*(f"u{n}" for n in range(4)), "v"}
