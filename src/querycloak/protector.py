@@ -118,12 +118,13 @@ class StoredState:
     """State that is kept across the releases of a source.
 
     Methods with `shared` state use one file of this name. The values of `fixed_settings` may not change
-    between releases.
+    between releases. `totals` are facts about all releases of the source: unknown without a ledger.
     """
 
     name: str
     shared: bool = False
     fixed_settings: tuple[str, ...] = ()
+    totals: tuple[str, ...] = ()
 
 
 class SourceState(Protocol):

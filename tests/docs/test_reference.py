@@ -184,7 +184,7 @@ def test_the_private_files_are_described_as_they_are(monkeypatch: pytest.MonkeyP
 
     log, out, truth = tmp_path / "log.csv", tmp_path / "out.csv", tmp_path / "truth.parquet"
     log.write_text("user,query,time\nu,rain,2006-03-01 10:00:00\n", "utf-8")
-    release = qc.protect(log, "rules", output=out, truth=truth)
+    release = qc.protect(log, "rules", output=out, truth=truth, labels="keep", source="web")
     private = json.loads((tmp_path / "out.csv.certificate.private.json").read_text("utf-8"))
     assert set(private) == {name for name, _ in certificate.PRIVATE}
     assert release.truth.columns == [name for name, _ in certificate.TRUTH]

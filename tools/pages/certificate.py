@@ -33,7 +33,7 @@ MEANING = {
     "methods[].settings": "every setting, defaults included",
     "methods[].promise": "the promise in words, with these settings",
     "methods[].does_not_protect_against": "what the promise leaves open",
-    "methods[].facts": "further figures that a method states about its mechanism",
+    "methods[].facts": "further figures of a method; totals over releases are null without `--source`",
     "methods[].audit": "what the audit of this method found on the final release",
     "methods[].checks": "every test of the audit",
     "methods[].checks[].check": "what was tested",
@@ -50,7 +50,7 @@ MEANING = {
     "randomness.reproducible": "whether the same secret can be had again, and gives the same release",
     "randomness.publishable": "false when made with `--seed`: anyone can recompute what hangs on the secret",
     "ledger": "the place of the release in its source's ledger, or null without `--source`",
-    "ledger.head": "the hash of the ledger's entry for this release",
+    "ledger.head": "the keyed hash of the ledger's entry for this release; see `verify --ledger`",
     "ledger.entry": "the number of that entry",
     "ledger.earlier_releases_of_source": "how many releases of the same source came before",
     "findings": "measured attacks; empty as long as there are none",
@@ -66,6 +66,7 @@ PRIVATE = (
     ("input_sha256", "the SHA-256 of the input file; null for standard input"),
     ("rows_read", "data rows of the input"),
     ("skipped", "bad rows by reason"),
+    ("joined_users", "user ids that were joined with another spelling of the same user"),
     ("released", "rows of the release; lines, if it is a table of counts"),
     ("withheld", "good rows that are not in it; of a table of counts, all"),
     ("reasons", "searches that each method withheld, by reason"),
@@ -79,7 +80,10 @@ TRUTH = (
 )
 
 #: Columns that only some releases' truth has.
-MADE_UP = (("made_up", "with methods that make up records: whether this row is one of them"),)
+RARE_TRUTH = (
+    ("made_up", "with methods that make up records: whether this row is one of them"),
+    ("raw_user", "if some user is written in several ways: the id of who asked as the log has it"),
+)
 MORE_TRUTH = (
     ("original_label", "with fresh labels: the label that stands for who asked"),
     ("label_user", "with fresh labels: the user for whom the label of the row stands"),
@@ -138,6 +142,7 @@ def page() -> str:
         "`protect --truth FILE` writes Parquet, mode 0600. With it, anyone can undo the release: it is for "
         "evaluation and audit, never for publication.",
         table(
-            ("column", "meaning"), [(f"`{name}`", meaning) for name, meaning in TRUTH + MORE_TRUTH + MADE_UP]
+            ("column", "meaning"),
+            [(f"`{name}`", meaning) for name, meaning in TRUTH + MORE_TRUTH + RARE_TRUTH],
         ),
     )

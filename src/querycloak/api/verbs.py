@@ -234,9 +234,14 @@ def measure(
     mapping: Mapping[str, str] | None = None,
     strict: bool = False,
 ) -> dict[str, Any]:
-    """Measure what a release keeps of the original; a measure that does not apply states why."""
+    """Measure what a release keeps of the original; a measure that does not apply states why.
+
+    What `protect` returned has its ground truth, which names the users of fresh labels.
+    """
     after = released.log if isinstance(released, Release) else _as_release(released)
     known = read_truth(Path(truth)) if isinstance(truth, str | Path) else truth
+    if known is None and isinstance(released, Release) and released.has_truth:
+        known = released.truth
     worth = read_marketing(marketing) if isinstance(marketing, str | Path) else marketing
     before = read_log(original, ReadOptions(format, mapping or {}, strict=strict))
     return run_measures(LogPair(before.frame, after.frame, known, worth), names, table=after.table)

@@ -108,6 +108,9 @@ def _lines(report: Report, explain: bool, dry_run: bool) -> Iterator[str]:
     for reason, count in report.skipped.items():
         rows = ", ".join(str(row) for row in report.skipped_rows[reason][:5])
         yield f"skipped {plural(count, 'bad row')}: {reason} (data rows {rows}{', …' if count > 5 else ''})"
+    if report.joined_users:
+        ids = plural(report.joined_users, "user id")
+        yield f"joined {ids} with another spelling of the same user: white space, Unicode form, case"
     if report.dropped_columns:
         names = ", ".join(report.dropped_columns)
         yield f"emptied what may carry identity ({plural(len(report.dropped_columns), 'column')}): {names}"
@@ -116,6 +119,11 @@ def _lines(report: Report, explain: bool, dry_run: bool) -> Iterator[str]:
     if report.earlier_releases:
         times = plural(report.earlier_releases, "time")
         yield f"this source was released {times} before: what the releases tell adds up"
+    if report.released_elsewhere:
+        times = plural(report.released_elsewhere, "time")
+        where = "for another source, or for none" if report.earlier_releases is not None else "before"
+        yield f"warning: this log was released {times} {where}: releases of the same users can be intersected"
+        yield "hint: name the log's source with `--source NAME` in every release"
     if not report.certificate["randomness"]["publishable"]:
         what = "all but its noise" if "noise" in report.certificate["randomness"] else "its draws"
         yield f"made with --seed, so anyone can recompute {what}: for tests, not for publication"

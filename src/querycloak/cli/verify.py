@@ -38,6 +38,11 @@ _TITLES = ("passed", "not testable with this evidence", "failed", "not applicabl
     "--secret-file", type=FILE, help="The secret of `protect`; with --original, every label is recomputed."
 )
 @option("--public-key", type=FILE, help="Check the signature with this Ed25519 key (PEM).")
+@option(
+    "--ledger",
+    type=FILE,
+    help="The ledger of the source, or a copy: one that was put back lacks the entry of a later certificate.",
+)
 @option("--format", "format_", metavar="NAME", help="The original's format, if it cannot be guessed.")
 @repeated("--map", "mapping", metavar="COLUMN=NAME", help="Where a column of the original is.")
 @with_output

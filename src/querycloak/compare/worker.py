@@ -18,7 +18,9 @@ from querycloak.compare.plan import Job
 from querycloak.compare.release_samples import draw_release_sample
 from querycloak.compare.result import label_text
 from querycloak.engines.release import ReleaseJob, Report, make_release, protect_like
+from querycloak.engines.source import read_log
 from querycloak.errors import QueryCloakError
+from querycloak.formats import ReadOptions
 from querycloak.measures import base as measures
 from querycloak.measures.base import LogPair
 from querycloak.truth import read_truth
@@ -39,10 +41,11 @@ def _run(job: Job, log: Path, folder: Path) -> dict[str, Any]:
     output, truth = folder / "release.parquet", folder / "truth.parquet"
     started = time.perf_counter()
     stages = job.candidate.stages()
-    report = make_release(ReleaseJob(str(log), str(output), stages, truth=truth, seed=job.seed)).report
+    made = ReleaseJob(str(log), str(output), stages, truth=truth, seed=job.seed, evaluation=True)
+    report = make_release(made).report
     spent = {"protect": time.perf_counter() - started}
     released = formats.read(str(output), required=()).frame if not report.table else pl.DataFrame()
-    original, known = formats.read(str(log)).frame, read_truth(truth)
+    original, known = read_log(str(log), ReadOptions()).frame, read_truth(truth)
     attacked = original
     if job.candidate.sample and not report.table:
         part = draw_release_sample(job.candidate.sample, released, known, original["user"], job.seed)

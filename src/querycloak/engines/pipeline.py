@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -19,10 +19,20 @@ from querycloak.kernels.arrays import distinct
 from querycloak.kernels.order import within_moments
 from querycloak.keys import derive, stage_key
 from querycloak.log import COUNTS, MISSING, Batch, IntArray
-from querycloak.protector import ERASED, Protector, State, Traits
+from querycloak.protector import ERASED, Labels, Protector, State, Traits
 from querycloak.registry import METHODS
 from querycloak.settings import assign
 
+#: Limit of a release without a named source.
+OTHER_RELEASES: Final = (
+    "other releases of the same users: they can be intersected with this one, and what they reveal adds up; "
+    "without `--source` none is known"
+)
+#: Limit of a method whose state is bound to the ledger.
+ROLLED_BACK: Final = (
+    "older stored state that was put back together with the ledger: only `verify --ledger` with a later "
+    "certificate shows it"
+)
 _ORDER = 1  # the purpose of the draws that break ties of order
 
 
@@ -49,6 +59,26 @@ class Stage:
         found: str = METHODS.get(self.method).weaker_settings(self.settings, users)
         return found
 
+    def limits(self, source: str | None) -> list[str]:
+        """Return the limits of the guarantee for a release with or without a named source."""
+        own, kept = list(self.promise().does_not_protect_against), self.traits.stored_state
+        if source is not None:
+            return [*own, ROLLED_BACK] if kept is not None else own
+        return own if self.traits.labels is Labels.NONE and kept is None else [*own, OTHER_RELEASES]
+
+    @property
+    def label_policy(self) -> str:
+        """The setting `labels`: `keep` or `fresh`; empty for a method without it."""
+        policy = getattr(self.settings, "labels", "")
+        return policy if policy in ("keep", "fresh") else ""
+
+    @property
+    def replaces_users(self) -> bool:
+        """Whether no user id of the input of this stage comes out of it as a label."""
+        if self.label_policy:
+            return self.label_policy == "fresh"
+        return self.traits.is_table or "user" in self.traits.rewrites | self.traits.empties
+
     def build(self, release_key: bytes, place: int, texts: Dictionaries) -> Protector:
         """Make the method, keyed for its place in this release."""
         key = stage_key(release_key, place, self.method, self.settings.as_dict())
@@ -56,16 +86,37 @@ class Stage:
         return protector
 
 
-def parse_stages(methods: list[str], chosen: Mapping[str, Any]) -> list[Stage]:
-    """Return the stages with their `[METHOD.]NAME=VALUE` settings; a name without prefix must be unique."""
+def parse_stages(methods: list[str], chosen: Mapping[str, Any], *, labels: str = "fresh") -> list[Stage]:
+    """Return the stages with their `[METHOD.]NAME=VALUE` settings; a name without prefix must be unique.
+
+    `labels` is the label policy of the last method that has one, unless the settings choose another. Earlier
+    methods keep labels by default: privacy budgets, and Spark, need the users themselves.
+    """
     if not methods:
         raise UsageError("no method was named", hint="`querycloak methods` lists them")
     if len(set(methods)) < len(methods):
         raise UsageError("a method is named twice", hint="one release runs each method once")
     kinds = {method: METHODS.get(method).Settings for method in methods}
     stages = [Stage(method, settings) for method, settings in assign(chosen, kinds).items()]
+    named = {name.rpartition(".")[::2] for name in chosen}
+    for place, stage in reversed(list(enumerate(stages))):
+        if stage.label_policy and not named & {(stage.method, "labels"), ("", "labels")}:
+            earlier = any(later.label_policy or later.replaces_users for later in stages[place + 1 :])
+            policy = "keep" if earlier else labels
+            stages[place] = Stage(stage.method, replace(stage.settings, labels=policy))
     check_composition(stages)
     return stages
+
+
+def check_kept_labels(stages: Sequence[Stage], source: str | None) -> None:
+    """Raise Refused if a release without a named source would show the log's own user ids."""
+    keeping = [stage for stage in stages if stage.label_policy == "keep"]
+    if keeping and not source and not any(stage.replaces_users for stage in stages):
+        raise Refused(
+            f"`{keeping[-1].method}`: `labels=keep` shows users under the same labels in every release, and "
+            "no source is named",
+            hint="name the log's source with `--source NAME`, or use `labels=fresh`",
+        )
 
 
 def certified_stages(document: Mapping[str, Any]) -> list[Stage]:

@@ -19,9 +19,9 @@ from querycloak.dictionary import Dictionaries
 from querycloak.engines import audit as auditing
 from querycloak.engines.audit import AuditResult
 from querycloak.engines.local import Engine, LocalEngine, Outcome, Task
-from querycloak.engines.pipeline import Pipeline, Stage, certified_stages
+from querycloak.engines.pipeline import Pipeline, Stage, certified_stages, check_kept_labels
 from querycloak.engines.source import LogInput, LogSource, Progress, silent
-from querycloak.engines.source_state import SourceFiles
+from querycloak.engines.source_state import SourceFiles, earlier_releases_of, enter_without_source
 from querycloak.errors import BrokenPromise, QueryCloakError, Refused, UsageError
 from querycloak.files import check_outputs
 from querycloak.formats import ReadOptions
@@ -42,7 +42,7 @@ class ReleaseJob:
     """One call of `protect`: everything that decides the result.
 
     Without `output` the release stays in memory. `truth` is the file for the ground truth; `keep_truth` keeps
-    it in memory.
+    it in memory. A release for `evaluation` is not published: it is attacked, compared, and thrown away.
     """
 
     log: LogInput
@@ -56,6 +56,7 @@ class ReleaseJob:
     secret_file: Path | None = None
     sign: Path | None = None
     dry_run: bool = False
+    evaluation: bool = False
     reading: ReadOptions = field(default_factory=ReadOptions)
     piece_rows: int | None = None
     progress: Progress = silent
@@ -70,6 +71,11 @@ class ReleaseJob:
         """What the run reads, and its output never replaces."""
         files = [file for stage in self.stages for file in stage.settings.files().values() if file]
         return [self.log, self.secret_file, self.sign, *files]
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether the release is not for publication, so that it does not count as another release."""
+        return self.evaluation or self.seed is not None
 
     def open_source(self) -> LogSource:
         """Return the log of the job; its temporary files are in the named state folder, or the usual one."""
@@ -86,12 +92,14 @@ class Report:
     skipped: dict[str, int] = field(default_factory=dict)
     skipped_rows: dict[str, list[int]] = field(default_factory=dict)
     dropped_columns: list[str] = field(default_factory=list)
+    joined_users: int = 0
     released: int = 0
     table: bool = False
     withheld: int = 0
     reasons: dict[str, dict[str, int]] = field(default_factory=dict)
     explanation: dict[str, dict[str, Any]] = field(default_factory=dict)
-    earlier_releases: int = 0
+    earlier_releases: int | None = None
+    released_elsewhere: int | None = None
     certificate: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
@@ -126,6 +134,11 @@ class Release:
         ]
         frame = found.frame.with_columns(absent).select("row", *layout.columns)  # JSON without lines has none
         return replace(found, frame=frame.cast({"count": pl.Int64}), table=True)
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether the ground truth was kept."""
+        return self._truth is not None
 
     @cached_property
     def truth(self) -> pl.DataFrame:
@@ -199,24 +212,40 @@ def make_release(job: ReleaseJob, engine: Engine | None = None) -> Release:
         numbers = numbered(truth.lazy()).collect()
         if job.truth is None and not job.keep_truth:
             truth = numbers  # nobody will see it, and its texts take memory
+        else:
+            truth = source.users.add_raw(truth)
         original = source.original()
         audited = _audited(job, writer, source, original, numbers, released)
+        report.joined_users = source.joined_users
         if not released:
             report.warnings.append(_nothing_released(job, report, original))
         clock.lap("audit")
-        for part, facts in zip(audited.methods, outcome.facts, strict=True):
-            part["facts"] |= facts
+        _complete(job, audited.methods, outcome.facts)
+        if not job.is_trial and source.sha256 is not None:
+            report.released_elsewhere = earlier_releases_of(source.sha256, job.source)
         entry = None
         if state is not None and not job.dry_run:
             # Before the ledger: a release that is entered there without its state would block the source.
             state.save(job.stages, outcome.stored)
-            entry = state.note(name, job.stages, writer.sha256)
+            entry = state.note(name, job.stages, writer.sha256, source.sha256)
+        elif not job.is_trial and not job.dry_run and source.sha256 is not None:
+            enter_without_source(name, source.sha256)
         report.certificate = _certify(job, name, secret, writer, audited, entry)
         content = None if job.dry_run else _publish(job, report, writer, source, truth)
         clock.lap("publish")
     report.seconds = clock.seconds
     kept = truth if job.keep_truth else None if job.dry_run else job.truth
     return Release(report.certificate, report, content, kept, tuple(job.reading.keep))
+
+
+def _complete(job: ReleaseJob, parts: list[dict[str, Any]], facts: list[dict[str, Any]]) -> None:
+    """Add what is known of this release only: facts, and the limits that depend on its source."""
+    for part, stage, found in zip(parts, job.stages, facts, strict=True):
+        kept = stage.traits.stored_state
+        unknown = kept.totals if kept is not None and job.source is None else ()
+        part["facts"] |= found | dict.fromkeys(set(unknown) & found.keys())
+        if not job.evaluation:
+            part["does_not_protect_against"] = stage.limits(job.source)
 
 
 def protect_like(document: Mapping[str, Any]) -> Callable[[Log], Release] | None:
@@ -231,7 +260,7 @@ def protect_like(document: Mapping[str, Any]) -> Callable[[Log], Release] | None
         stages = certified_stages(document)
     except QueryCloakError:
         return None
-    return lambda log: make_release(ReleaseJob(log, None, stages, keep_truth=True, seed=0))
+    return lambda log: make_release(ReleaseJob(log, None, stages, keep_truth=True, seed=0, evaluation=True))
 
 
 def _check_targets(job: ReleaseJob) -> None:
@@ -240,6 +269,8 @@ def _check_targets(job: ReleaseJob) -> None:
         raise UsageError(
             "a `budget` is for all releases of a source, and no source is named", hint="use `--source NAME`"
         )
+    if not job.evaluation:
+        check_kept_labels(job.stages, job.source)
     for stage in job.stages if job.reading.keep else ():
         reason = ""
         if stage.traits.needs_user_independent_input:
@@ -328,7 +359,7 @@ def _report(
         withheld=source.rows_read - source.skipped.total - (0 if table else released),
         reasons=outcome.dropped,
         explanation=outcome.explanation,
-        earlier_releases=len(state.earlier) if state else 0,
+        earlier_releases=len(state.earlier) if state else None,
     )
 
 
@@ -408,10 +439,10 @@ def _publish(
 
 
 def _private_part(report: Report, source: LogSource) -> bytes:
-    names = ("rows_read", "skipped", "released", "withheld", "reasons")
+    names = ("rows_read", "skipped", "joined_users", "released", "withheld", "reasons")
     exact = {
         "schema": "querycloak/certificate-private/1",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "input_sha256": source.sha256(),
+        "input_sha256": source.sha256,
     } | {name: getattr(report, name) for name in names}
     return certificate.to_bytes(exact)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from querycloak.audits.cells import comparable
 from querycloak.audits.evidence import numbered
 from querycloak.engines.pipeline import Stage
 from querycloak.engines.time_order import Spool, whole
+from querycloak.engines.user_ids import UserIds
 from querycloak.environment import free_memory
 from querycloak.errors import DataError, UsageError
 from querycloak.formats import ReadOptions
@@ -40,11 +42,15 @@ def silent(step: str, done: int, total: int | None) -> None:
 
 def read_log(log: LogInput, options: ReadOptions) -> Log:
     """Return a log that is given as a path, a table or a `Log`; a `Log` keeps its row numbers."""
+    return _read(log, options, UserIds())
+
+
+def _read(log: LogInput, options: ReadOptions, users: UserIds) -> Log:
     if isinstance(log, Log):
-        return _checked(log, options)
+        return users.apply(_checked(log, options))
     found = formats.read(log, **options.as_dict())
     options.check_usable(log, found.rows_read, found.skipped)
-    return found
+    return users.apply(found)
 
 
 class LogSource:
@@ -66,6 +72,8 @@ class LogSource:
         remove_leftovers(spool_folder or default_folder())
         self._spool: Spool | None = None
         self._log: Log | None = None
+        self.users = UserIds()
+        self.joined_users = 0
         self.skipped = Skipped()
         self.rows_read = 0
         self.layout: Any = None
@@ -74,7 +82,7 @@ class LogSource:
     def pieces(self, key: bytes, stages: Sequence[Stage] = ()) -> Iterator[pl.DataFrame]:
         """Yield the log in time order, with the searches found; `key` orders rows without a time."""
         if isinstance(self._given, Log) or (self._piece_rows is None and not _too_large(self._given)):
-            self._log = read_log(self._given, replace(self._options, least_usable=None))
+            self._log = _read(self._given, replace(self._options, least_usable=None), self.users)
             self._note(self._log, stages)
             self._check_usable()
             yield from whole(self._log, key, self._piece_rows if isinstance(self._given, Log) else None)
@@ -88,7 +96,7 @@ class LogSource:
 
     def _read_pieces(self, rows: int, stages: Sequence[Stage]) -> Iterator[Log]:
         assert not isinstance(self._given, Log)
-        for piece in formats.pieces(self._given, rows=rows, **self._options.as_dict()):
+        for piece in map(self.users.apply, formats.pieces(self._given, rows=rows, **self._options.as_dict())):
             self._note(piece, stages)
             yield piece
             self._progress("read", self.rows_read, None)
@@ -97,7 +105,7 @@ class LogSource:
         """Write the log to Parquet files in a private folder, for an engine that sorts by itself."""
         self._spool = Spool(self._folder, key)
         if isinstance(self._given, Log):
-            log = read_log(self._given, self._options)
+            log = _read(self._given, self._options, self.users)
             self._note(log, stages)
             self._spool.keep(log.frame)
         else:
@@ -110,11 +118,13 @@ class LogSource:
         """Return what audits compare, as numbers; the texts are freed."""
         if self._log is not None:
             frame, self._log = self._log.frame, None
+            self.joined_users = self.users.joined(frame.lazy())
             names = [name for name in (*_AUDITED, *self._options.keep) if name in frame.columns]
             short = {"category": pl.col("category").cast(pl.Categorical), "url": comparable("url")}
             short = {name: column for name, column in short.items() if name in names}
             return numbered(frame.lazy().select(names)).with_columns(**short).collect().lazy()
         assert self._spool is not None
+        self.joined_users = self.users.joined(self._spool.scan())
         return self._spool.scan()
 
     def query_texts(self) -> pl.LazyFrame:
@@ -123,10 +133,11 @@ class LogSource:
             return self._spool.scan().select("row", "query")
         if isinstance(self._given, str) and self._given == "-":
             raise NotCheckable("standard input cannot be read again")
-        return read_log(self._given, self._options).frame.lazy().select("row", "query")
+        return read_log(self._given, replace(self._options, least_usable=None)).frame.lazy().select("row", "query")
 
+    @cached_property
     def sha256(self) -> str | None:
-        """Return the hash of the input file; None if the log is no file."""
+        """The hash of the input file; None if the log is no file."""
         if not isinstance(self._given, str | Path) or not Path(self._given).is_file():
             return None
         with Path(self._given).open("rb") as file:

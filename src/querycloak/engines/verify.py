@@ -21,6 +21,7 @@ from querycloak.engines.source import LogSource, read_log
 from querycloak.errors import DataError, QueryCloakError, UsageError
 from querycloak.formats import ReadOptions
 from querycloak.guarantee import rows_text
+from querycloak.ledger import KEY, read_chain
 from querycloak.log import Log
 from querycloak.truth import read_truth
 
@@ -30,6 +31,9 @@ CHECK: Final = "the secret gives the same records under the same labels"
 PROMISES: Final = "the certificate states the guarantee and the limits of these settings"
 #: The check that the file holds nothing but the released records.
 LAYOUT: Final = "the release has exactly the columns and records of its layout"
+#: The checks of a ledger.
+CHAIN: Final = "the chain of the ledger is whole"
+ENTRY: Final = "the ledger holds the entry of this release"
 #: The column in which lines of a live stream have their number.
 _NUMBERS = ("offset",)
 
@@ -76,12 +80,14 @@ def verify(
     truth: str | Path | None = None,
     secret_file: str | Path | None = None,
     public_key: str | Path | None = None,
+    ledger: str | Path | None = None,
     format: str | None = None,  # noqa: A002 - the word of the command line
     mapping: Mapping[str, str] | None = None,
 ) -> Verification:
     """Check a release against its certificate, with the evidence that is given.
 
-    Every promise is tested even if the hash is right: somebody may have changed both.
+    Every promise is tested even if the hash is right: somebody may have changed both. `ledger` is the file of
+    the release's source, or a copy: it must hold the entry that the certificate names.
     """
     _check_evidence(original, truth or secret_file)
     path = Path(release)
@@ -96,6 +102,8 @@ def verify(
     _check_promises(document, result)
     _check_hash(path, document, result)
     _check_signature(public_key, document, result)
+    if ledger is not None:
+        _check_ledger(Path(ledger), document, result)
     options = ReadOptions(format, mapping or {}, least_usable=None)
     if (shown := _read_release(path, document, result)) is not None:
         keep = [] if document["release"].get("table") else document["release"]["layout"]["kept"]
@@ -132,9 +140,12 @@ def _check_promises(document: certificates.Certificate, result: Verification) ->
         return
     for part, stage in zip(document["methods"], certified_stages(document), strict=True):
         own = stage.promise()
+        # The state of a service is not bound to its ledger.
+        live = "stream" in document["release"]
+        limits = list(own.does_not_protect_against) if live else stage.limits(document["release"]["source"])
         stated = part["promise"], part["does_not_protect_against"], part.get("facts", {})
         facts = {name: stated[2].get(name) for name in own.facts}
-        same = stated[:2] == (own.statement, list(own.does_not_protect_against)) and facts == own.facts
+        same = stated[:2] == (own.statement, limits) and facts == own.facts
         fault = "" if same else f"those of `{stage.method}` are others"
         result.add_fault("certificate", PROMISES, fault)
 
@@ -158,6 +169,27 @@ def _check_signature(
         result.add_fault("signature", what, certificates.signature_fault(document, Path(public_key)))
     elif "signature" in document:
         result.add("signature", what, "not checkable", "no --public-key was given")
+
+
+def _check_ledger(path: Path, document: certificates.Certificate, result: Verification) -> None:
+    """Look for the entry that the certificate names: a ledger that was put back does not have it."""
+    place = document["ledger"]
+    if place is None:
+        result.add("ledger", ENTRY, "not checkable", "the certificate names no ledger")
+        return
+    try:
+        chain = read_chain(path)
+    except DataError as error:
+        result.add_fault("ledger", CHAIN, error.message)
+        return
+    missing = "" if chain.authentic else f"{KEY} is not beside it"
+    result.add("ledger", CHAIN, "not checkable" if missing else "kept", missing)
+    entries = {entry["number"]: entry["hash"] for entry in chain.entries}
+    fault = f"it ends at entry {len(entries):,}, the certificate names entry {place['entry']:,}"
+    if place["entry"] in entries:
+        same = entries[place["entry"]] == place["head"]
+        fault = "" if same else f"entry {place['entry']:,} is another one"
+    result.add_fault("ledger", ENTRY, fault)
 
 
 def _read_release(

@@ -265,11 +265,13 @@ def _look_up(before: Certificate, after: Certificate, state: Path | None, found:
     if not (folder / "ledger.jsonl").is_file():
         found.relation += ["there is no ledger in the named folder"] if state is not None else []
         return
-    heads = {entry["number"]: entry["hash"] for entry in ledger.Ledger(folder).entries()}
+    found_chain = ledger.read_chain(folder / "ledger.jsonl")
+    heads = {entry["number"]: entry["hash"] for entry in found_chain.entries}
+    state_of_chain = "is whole" if found_chain.authentic else "cannot be checked without its key"
     for which, one in (("first", before), ("second", after)):
         place = one["ledger"]
         if place and heads.get(place["entry"]) == place["head"]:
-            chain = f"entry {place['entry']:,} of the ledger here, whose chain is whole"
+            chain = f"entry {place['entry']:,} of the ledger here, whose chain {state_of_chain}"
             found.relation.append(f"the {which} one is {chain}")
         elif place and state is not None:
             what, note = f"head of the {which} one", "not in the named ledger"

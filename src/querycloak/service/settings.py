@@ -132,7 +132,9 @@ def setup(
         name.removeprefix(PREFIX).lower(): text for name, text in variables.items() if name.startswith(PREFIX)
     }
     settings = ServiceSettings.parse({**_texts(file), **named_there, **given})
-    return Setup(settings, parse_stages(methods or named or ["cohort"], of_methods), seed, again)
+    # Users are keyed hashes of their ids on arrival, new in each epoch: labels stay the same within it.
+    stages = parse_stages(methods or named or ["cohort"], of_methods, labels="keep")
+    return Setup(settings, stages, seed, again)
 
 
 def _check_passwords(flags: Mapping[str, str]) -> None:

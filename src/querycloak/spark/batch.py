@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from querycloak import keys
 from querycloak.dictionary import Dictionaries
-from querycloak.engines.pipeline import Pipeline, Stage, parse_stages
+from querycloak.engines.pipeline import Pipeline, Stage, check_kept_labels, parse_stages
 from querycloak.engines.source import check_columns
 from querycloak.engines.source_state import Stored
 from querycloak.errors import DataError, Refused
@@ -63,6 +63,7 @@ def protect(
     secret = Secret.choose(seed, Path(secret_file) if secret_file else None)
     key = keys.release_key(secret, "", keys.release_id(secret, "", 0))
     stages = parse_stages(list(methods), settings)
+    check_kept_labels(stages, None)
     if noisy := [s.method for s in stages if s.traits.system_noise]:
         raise Refused(
             f"`{noisy[0]}` draws new noise whenever Spark computes a part again, and two draws reveal more",

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StringType, StructField, StructType
 
 from querycloak import keys
-from querycloak.engines.pipeline import check_live, parse_stages
+from querycloak.engines.pipeline import check_kept_labels, check_live, parse_stages
 from querycloak.engines.source import check_columns
 from querycloak.errors import DataError, Refused, UsageError
 from querycloak.spark import dataframe
@@ -95,6 +95,7 @@ def plan_of(
 ) -> Plan:
     """Return the plan that all workers need; refuse what a stream cannot do."""
     stages = parse_stages(list(methods), settings)
+    check_kept_labels(stages, source)
     check_columns(stages, list(columns))
     if lanes < 1:
         raise UsageError(f"`lanes` must be at least 1; got {lanes}")

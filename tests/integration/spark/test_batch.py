@@ -400,6 +400,12 @@ def test_a_workers_refusal_is_told_as_if_it_happened_here(tmp_path, spark, capsy
         "cohort",
         "-s",
         "k=2",
+        "-s",
+        "labels=keep",
+        "--source",
+        "web",
+        "--state",
+        tmp_path / "state",
         "-o",
         tmp_path / "out.tsv",
         "--engine",
@@ -412,7 +418,7 @@ def test_a_workers_refusal_is_told_as_if_it_happened_here(tmp_path, spark, capsy
     assert "labels=fresh" in told
     assert "Traceback" not in told
     assert "example.org" not in told
-    assert [p.name for p in tmp_path.iterdir()] == ["log.tsv"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.tsv", "state"]
 
 
 def test_other_faults_of_spark_show_no_record():

@@ -21,7 +21,8 @@ def log():
 @pytest.fixture(scope="module")
 def findings(log):
     """What each attack reaches on each release; drawn once, with fixed seeds."""
-    releases = {name: shared_release(log, name, k=K, seed=1) for name in ("swap", "cohort")}
+    named = {"labels": "keep", "source": "test"}
+    releases = {name: shared_release(log, name, k=K, seed=1, **named) for name in ("swap", "cohort")}
     return {
         name: {finding.attack: finding for finding in qc.attack(release, log)}
         for name, release in releases.items()

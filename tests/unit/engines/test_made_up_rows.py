@@ -50,7 +50,7 @@ def _known(monkeypatch):
 @pytest.mark.parametrize("labels", ["keep", "fresh"])
 def test_the_truth_says_that_a_row_is_made_up_and_whose_label_it_has(method, labels):
     log = made(*PEOPLE)
-    release = qc.protect(log, method, k=3, labels=labels, seed=1)
+    release = qc.protect(log, method, k=3, labels=labels, seed=1, source="test")
     truth, shown = release.truth, release.log.frame
     assert truth["original_row"].null_count() == truth.height == shown.height > 0
     assert truth["made_up"].all()
@@ -81,7 +81,7 @@ def test_columns_that_no_batch_has_are_empty(tmp_path):
 
 
 def test_real_and_made_up_rows_leave_together():
-    release = qc.protect(made(*PEOPLE), "honest", seed=1)
+    release = qc.protect(made(*PEOPLE), "honest", seed=1, labels="keep", source="test")
     truth, shown = release.truth, release.log.frame
     assert shown.height == len(PEOPLE) + 1
     assert truth["made_up"].sum() == 1

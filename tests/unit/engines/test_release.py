@@ -176,9 +176,9 @@ def test_ids_that_are_addresses_are_not_kept(tmp_path, small_log):
     log = tmp_path / "log.parquet"
     formats.write(small_log.with_columns(pl.col("user") + "@made-up.example"), log)
     with pytest.raises(Refused, match="e-mail or IP") as caught:
-        protect(_request(str(log), tmp_path / "out.parquet", ["rules"]))
+        protect(_request(str(log), tmp_path / "out.parquet", ["rules"], {"labels": "keep"}, source="web"))
     assert "made-up.example" not in str(caught.value)
-    protect(_request(str(log), tmp_path / "out.parquet", ["rules"], {"labels": "fresh"}, seed=1))
+    protect(_request(str(log), tmp_path / "out.parquet", ["rules"], seed=1))
     labels = pl.read_parquet(tmp_path / "out.parquet")["user"]
     assert labels.n_unique() == 12
     assert not labels.str.contains("@").any()

@@ -159,9 +159,10 @@ def test_two_releases_of_a_source_at_one_moment_do_not_get_the_same_number(log, 
 def test_the_number_of_earlier_releases_is_read_under_the_lock(tmp_path, monkeypatch):
     take = SourceFiles._take_lock
 
-    def another_first(self):
-        Ledger(tmp_path).append({"source": "web", "methods": []})
-        return take(self)
+    def another_first(self, folder):
+        if folder == tmp_path:
+            Ledger(tmp_path).append({"source": "web", "methods": []})
+        return take(self, folder)
 
     monkeypatch.setattr(SourceFiles, "_take_lock", another_first)
     assert len(SourceFiles("web", tmp_path).earlier) == 1

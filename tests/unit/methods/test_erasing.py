@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -32,6 +34,8 @@ class Desk:
 
     def __init__(self, kind, settings):
         self.texts = Dictionaries()
+        if hasattr(settings, "labels"):
+            settings = replace(settings, labels="keep")  # labels are numbers of users
         self.method = kind(settings, KEY, self.texts)
         self.author: dict[int, int] = {}
 

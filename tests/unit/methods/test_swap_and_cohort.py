@@ -37,10 +37,12 @@ def encoded(log):
 
 
 def _truth(release):
+    """Return the released rows with their truth; `user` is the one for whom the label stands."""
     return (
         release.log.frame.with_row_index("released_row")
         .cast({"released_row": pl.Int64})
         .join(release.truth, on="released_row")
+        .with_columns(user="label_user")
     )
 
 
@@ -140,7 +142,8 @@ def test_leftovers_join_a_full_cohort_or_are_suppressed(log):
 
 def test_similar_seats_like_with_like_and_like_volumes(log):
     def loss_and_share(**settings):
-        release = qc.protect(log, "cohort", k=5, shards=1, seed=1, **settings)
+        named = {"labels": "keep", "source": f"test {settings}"}
+        release = qc.protect(log, "cohort", k=5, shards=1, seed=1, **named, **settings)
         facts = release.certificate["methods"][0]["facts"]
         topic = pl.col("category").str.split("/").list.first()
         frames = [log.frame.select("user", topic), release.log.frame.select("user", topic)]

@@ -19,9 +19,9 @@ from querycloak.log import Batch, IntArray
 from querycloak.methods import dp_counts
 from querycloak.methods.dp_counts.audit import bin_counts
 from querycloak.methods.shared import readings
-from querycloak.methods.shared.budget import budget_of, budget_setting, epsilon_setting
+from querycloak.methods.shared.budget import STORED, budget_of, budget_setting, epsilon_setting
 from querycloak.methods.shared.labels import Pseudonyms, labels_setting
-from querycloak.protector import State, StoredState, Traits
+from querycloak.protector import State, Traits
 from querycloak.settings import setting
 from querycloak.text.concept_space import ConceptModel, ConceptSpec
 
@@ -105,7 +105,7 @@ class DpHistogram(dp_counts.CountsProtector):
             fresh_labels=settings.labels == "fresh",
             needs_authors=True,
             needs_user_independent_input=True,
-            stored_state=StoredState("budget", shared=True),
+            stored_state=STORED,
             budget=budget_of(settings.budget),
             system_noise=True,
             main_setting="epsilon",

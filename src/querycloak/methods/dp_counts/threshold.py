@@ -19,9 +19,9 @@ from querycloak.guarantee import Guarantee
 from querycloak.log import COLUMN_BIT, Batch, IntArray
 from querycloak.methods import dp_counts
 from querycloak.methods.dp_counts.audit import at_most, query_counts
-from querycloak.methods.shared.budget import budget_of, budget_setting
+from querycloak.methods.shared.budget import STORED, budget_of, budget_setting
 from querycloak.methods.shared.records import RecordBuffer
-from querycloak.protector import HELD_CODES, State, StoredState, Traits
+from querycloak.protector import HELD_CODES, State, Traits
 from querycloak.settings import setting
 
 #: A larger δ is no useful guarantee.
@@ -148,7 +148,7 @@ class ThresholdDp(dp_counts.CountsProtector):
             output="counts" if counts else "records",
             needs_authors=True,
             needs_user_independent_input=counts,
-            stored_state=StoredState("budget", shared=True),
+            stored_state=STORED,
             budget=budget_of(settings.budget),
             system_noise=True,
             coded_state={**HELD_CODES, "counted_query": "query"},

@@ -23,7 +23,7 @@ from querycloak.methods.shared import budget as budgets
 from querycloak.methods.shared import readings
 from querycloak.methods.shared.labels import LabelMethod, coarse_time_setting, labels_setting, unit_of
 from querycloak.methods.shared.records import RecordProtector
-from querycloak.protector import State, StoredState, Traits
+from querycloak.protector import State, Traits
 from querycloak.settings import setting
 from querycloak.text.concept_space import ConceptModel
 
@@ -175,7 +175,7 @@ class DpSemantic(LabelMethod, RecordProtector):
             needs_authors=True,
             user_independent=True,
             needs_user_independent_input=True,
-            stored_state=StoredState("budget", shared=True),
+            stored_state=budgets.STORED,
             budget=budgets.budget_of(settings.budget, settings.overspent),
             main_setting="epsilon",
             channel=ConceptChannel(settings),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ from numba import njit
 from querycloak.dictionary import Dictionary
 from querycloak.errors import DataError, Refused
 from querycloak.log import Flags, FloatArray, IntArray
-from querycloak.protector import Budget
+from querycloak.protector import Budget, StoredState
 from querycloak.settings import setting
 
 
@@ -53,6 +53,12 @@ def budget_setting(unit: str = "") -> Any:
 def budget_of(limit: float, when_spent: str = "refuse") -> Budget | None:
     """Return the trait of a method whose setting `budget` has this value; 0 means no limit."""
     return Budget(limit, "drop" if when_spent == "drop" else "refuse") if limit else None
+
+
+#: The spent budgets of a source, which all methods with a budget share.
+STORED: Final = StoredState(
+    "budget", shared=True, totals=("spent_by_anyone_at_most", "delta_of_all_releases")
+)
 
 
 class PrivacyBudget:

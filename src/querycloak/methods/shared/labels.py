@@ -25,10 +25,11 @@ _IPV6 = re.compile(r"(?=.*::|(?:.*:){7})[0-9A-Fa-f:.]+(?:%\w+)?")
 #: Declares `labels` in a method's settings.
 labels_setting = partial(
     setting,
-    "keep",
+    "fresh",
     choices=("keep", "fresh"),
     stronger="last",
-    help="`keep` the log's own user ids, or give every user a `fresh` pseudonym for this release",
+    help="give every user a `fresh` pseudonym for this release, or `keep` the log's own user ids, which "
+    "needs a named source",
 )
 #: Declares `time` in a method's settings.
 time_setting = partial(

@@ -9,6 +9,7 @@ from typing import Final
 
 import polars as pl
 
+from querycloak.engines.user_ids import spelling
 from querycloak.keys import derive
 
 #: User ids whose pseudonyms are cached in memory.
@@ -41,14 +42,14 @@ class Pseudonyms:
         for user in users:
             name = known.get(user)
             if name is None:
-                name = known[user] = keyed_hash(user, self._key)
+                name = known[user] = keyed_hash(spelling(user), self._key)
             found.append(name)
         return found
 
     def before(self, user: str) -> list[str]:
         """Return the user's pseudonyms of all earlier epochs, in order."""
         keys = (derive(self._secret, "pseudonyms", str(epoch)) for epoch in range(self.epoch))
-        return [keyed_hash(user, key) for key in keys]
+        return [keyed_hash(spelling(user), key) for key in keys]
 
     def clear_cache(self) -> None:
         """Drop all cached ids, after an erasure."""

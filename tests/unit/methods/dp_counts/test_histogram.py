@@ -78,7 +78,8 @@ def test_replacing_a_history_moves_at_most_what_the_noise_is_for(exact):
 
 
 def test_one_table_for_each_person(exact):
-    release = qc.protect(made(*LOG), "dp-histogram", by="history", bins="topics", topics="paper-4")
+    named = {"labels": "keep", "source": "test"}
+    release = qc.protect(made(*LOG), "dp-histogram", by="history", bins="topics", topics="paper-4", **named)
     found = counts(release, "user", "category")
     assert found["cid", PAPER_4[0]] == 1
     assert sum(n for (user, _), n in found.items() if user == "ann") == 4

@@ -32,8 +32,7 @@ def test_everyone_has_as_many_records_as_were_mapped(log, settings):
     assert sorted(Counter(release.log.frame["user"]).values()) == sorted(wanted.values())
     assert set(release.report.reasons["dp-semantic"]) == {UNMAPPED}
     assert release.certificate["audit"] == "not checkable", "no release shows probabilities"
-    if settings.get("labels") != "fresh":
-        assert release.log.frame["user"].to_list() == release.truth["original_user"].to_list()
+    assert release.log.frame["user"].to_list() == release.truth["original_label"].to_list()
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
@@ -153,7 +152,7 @@ def test_a_small_share_shows_less_than_a_large_one(log):
 def test_long_histories_share_what_short_ones_have_alone():
     """A history of one phrase is kept at ε = 40 nearly always, and one of forty nearly never."""
     log = made(*((f"u{n}", "dog") for n in range(50)), *(("many", "dog") for _ in range(40)))
-    shown = beside(log, protect(log, epsilon=40.0, criterion="none"))
+    shown = beside(log, protect(log, epsilon=40.0, criterion="none", labels="keep", source="test"))
     same = shown.group_by(pl.col("user") == "many").agg((pl.col("query") == "dog").mean())
     kept = dict(same.rows())
     assert kept[False] > 0.9

@@ -121,7 +121,7 @@ def test_each_step_counts_the_rows_that_it_withheld():
 
 def test_nothing_is_emptied_or_changed():
     log = made_up(users=40, seed=3)
-    release = qc.protect(log, "graph-suppress", k=1, sites=0)
+    release = qc.protect(log, "graph-suppress", k=1, sites=0, labels="keep", source="test")
     before = log.frame.filter(pl.col("query").is_in(release.log.frame["query"].unique().to_list()))
     names = ["user", "query", "time", "rank", "url"]
     order = {"by": names, "nulls_last": True}

@@ -218,7 +218,7 @@ def shown(release, *names):
 
 def test_released_queries_keep_their_order_and_lose_what_is_rare():
     log = log_of(("a", "Cheap flights, Lilburn"), ("b", "flights cheap"), ("c", "cheap cheap flights"))
-    release = qc.protect(log, "km", k=2, seed=1)
+    release = qc.protect(log, "km", k=2, seed=1, labels="keep", source="test")
     assert shown(release, "user", "query") == [
         ("a", "cheap flights"),
         ("b", "flights cheap"),
@@ -258,7 +258,7 @@ def test_words_of_pages_count_as_terms_and_a_page_stays_whole_or_not_at_all():
         ("b", "x", 0, "http://p.com/rare"),
         ("c", "x"),
     )
-    release = qc.protect(log, "km", k=2, seed=1, urls="terms")
+    release = qc.protect(log, "km", k=2, seed=1, urls="terms", labels="keep", source="test")
     urls = shown(release, "user", "url")
     assert urls.count(("a", "http://p.com/q")) == urls.count(("b", "http://p.com/q")) == 1
     assert ("b", "http://p.com/rare") not in urls
@@ -305,7 +305,7 @@ def test_a_window_needs_its_own_k():
 
 def test_people_who_search_faster_than_people_do_are_left_out():
     log = log_of(*[("bot", "x", minute) for minute in range(5)], ("a", "x", 0), ("b", "x", 0))
-    release = qc.protect(log, "km", k=2, seed=1, bots=4)
+    release = qc.protect(log, "km", k=2, seed=1, bots=4, labels="keep", source="test")
     assert shown(release, "user") == [("a",), ("b",)]
     assert release.report.reasons == {"km": {"a session with too many searches": 5}}
     assert qc.protect(log, "km", k=2, seed=1, bots=0).log.frame.height == 7

@@ -119,7 +119,7 @@ def test_a_query_has_the_group_s_mean_time_and_rank_and_common_end(people):
 def test_people_whose_searches_look_alike_are_grouped():
     golf = [[("cheap golf clubs", 1, 2, URLS[1])] * 3 for _ in range(3)]
     pox = [[("pox", 80, 30, URLS[4])] for _ in range(3)]
-    release, seen, _ = spied(written(golf + pox), k=3)
+    release, seen, _ = spied(written(golf + pox), k=3, labels="keep", source="test")
     assert sorted(map(sorted, (members for members, *_ in seen))) == [[0, 1, 2], [3, 4, 5]]
     frame = release.log.frame
     assert set(frame.filter(pl.col("user") == "p0")["url"]) == {"www.a.example"}

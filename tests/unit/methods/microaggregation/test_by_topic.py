@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import querycloak as qc
 from querycloak.errors import ParameterError
 from querycloak.methods.microaggregation import REPLACED, mdav, topic_groups
 from querycloak.methods.microaggregation.by_meaning import COIN, NO_TOPIC, MicroaggTopic
 from querycloak.text.senses import ConceptMapper, concept_lexicon
 from tests.reference import naive_topic
 from tests.support.logs import made_up
+from tests.support.releases import with_ids
 from tests.unit.methods.made_dp import made, part
 
 NAME = "microagg-topic"
@@ -63,7 +63,7 @@ def written(people, **columns):
 
 
 def protect(log, **settings):
-    return qc.protect(log, NAME, **({"seed": 3, "k": 2} | settings))
+    return with_ids(log, NAME, **({"seed": 3, "k": 2} | settings))
 
 
 def spied(log, **settings):

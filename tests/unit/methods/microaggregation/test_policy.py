@@ -22,6 +22,7 @@ from querycloak.text import noun_phrases
 from querycloak.text.senses import concept_lexicon
 from tests.reference import naive_groups, naive_mdav
 from tests.support.logs import made_up
+from tests.support.releases import with_ids
 from tests.unit.methods.made_dp import made, meant, part
 
 METHODS = ("microagg-semantic", "microagg-topic", "microagg-syntactic", "microagg-plain")
@@ -67,7 +68,7 @@ def small():
 
 
 def protect(log, method="microagg-semantic", **settings):
-    return qc.protect(log, method, **({"seed": 3, "k": 3} | settings))
+    return with_ids(log, method, **({"seed": 3, "k": 3} | settings))
 
 
 def histories(release):

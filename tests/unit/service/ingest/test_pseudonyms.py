@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from querycloak.service.ingest import pseudonyms
-from querycloak.service.ingest.pseudonyms import ErasedPseudonyms
+from querycloak.service.ingest.pseudonyms import ErasedPseudonyms, Pseudonyms
 
 
 def test_only_users_of_the_batch_who_were_erased_are_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,3 +40,10 @@ def test_all_labels_of_all_epochs_are_known() -> None:
     labels.insert(2, erased.current("first", 0))
     assert erased.all_labels(["first", "second"]) == labels
     assert len(set(labels)) == 4
+
+
+def test_spellings_of_one_id_have_one_pseudonym():
+    first = Pseudonyms(b"secret", 1)
+    assert len(set(first.of(["ann", " ann", "ann\u00a0"]))) == 1
+    assert len(set(first.of(["A@b.example", "a@B.example", "Ann", "ann"]))) == 3
+    assert first.before(" ann") == first.before("ann")

@@ -362,7 +362,9 @@ def test_a_certificate_hashes_no_ledger_entry_twice(tmp_path: Path, monkeypatch:
     lines = made_up()
     with running(tmp_path, k=3) as service:
         hashed, real = [], ledger._hash
-        monkeypatch.setattr(ledger, "_hash", lambda entry: hashed.append(entry["number"]) or real(entry))
+        monkeypatch.setattr(
+            ledger, "_hash", lambda entry, key: hashed.append(entry["number"]) or real(entry, key)
+        )
         for part in range(4):
             send(service, lines[part::5])
             service.monitor.certify()

@@ -46,7 +46,7 @@ EPOCH = Entry("epoch", 1)
 
 
 def stream(methods, chosen):
-    return Stream(parse_stages(methods, chosen), SECRET)
+    return Stream(parse_stages(methods, chosen, labels="keep"), SECRET)
 
 
 def entry(frame, at=1):
@@ -97,7 +97,8 @@ def test_a_stream_gives_what_the_local_engine_gives(methods, chosen):
     live = frames[0].apply([entry(LOG)])
     last = frames[0].apply([EPOCH])
     shown = pl.concat([part.frame.drop("offset") for part in (live, last) if len(part)])
-    pipeline = Pipeline(parse_stages(methods, chosen), derive(SECRET, "stream", "0"), Dictionaries())
+    stages = parse_stages(methods, chosen, labels="keep")
+    pipeline = Pipeline(stages, derive(SECRET, "stream", "0"), Dictionaries())
     rows = pl.Series(np.arange(LOG.height))
     piece = LOG.drop("rows_since_head").with_columns(row=rows, _place=rows, _head=rows, _when=rows)
     local_frames = [part.frame for part in local.run(pipeline, [piece])]
@@ -205,14 +206,14 @@ def test_a_setting_that_cannot_change_live_is_refused(methods, name, value):
     one = stream(methods, {})
     one.apply([Entry("setting", 1, facts={"name": name, "value": value})])
     assert one.refusal is not None
-    assert one.stages_in_force() == parse_stages(methods, {})
+    assert one.stages_in_force() == parse_stages(methods, {}, labels="keep")
 
 
 def test_a_live_setting_changes():
     one = stream(["swap"], {"k": "2"})
     one.apply([Entry("setting", 1, facts={"name": "k", "value": 3})])
     assert one.refusal is None
-    assert one.stages_in_force() == parse_stages(["swap"], {"k": "3"})
+    assert one.stages_in_force() == parse_stages(["swap"], {"k": "3"}, labels="keep")
 
 
 def test_entries_come_back_as_they_went():
