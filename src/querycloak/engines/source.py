@@ -133,7 +133,11 @@ class LogSource:
             return self._spool.scan().select("row", "query")
         if isinstance(self._given, str) and self._given == "-":
             raise NotCheckable("standard input cannot be read again")
-        return read_log(self._given, replace(self._options, least_usable=None)).frame.lazy().select("row", "query")
+        return (
+            read_log(self._given, replace(self._options, least_usable=None))
+            .frame.lazy()
+            .select("row", "query")
+        )
 
     @cached_property
     def sha256(self) -> str | None:
