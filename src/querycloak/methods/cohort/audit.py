@@ -257,7 +257,9 @@ def unlikely_many(counts: pl.DataFrame, tests: int, authors: int, *, few: bool =
 
     Labels of authors are independent, and each author is unusual with a probability of at most `_UNUSUAL`.
     """
-    found = np.unique(_rare(counts, math.log(_UNUSUAL * authors / max(tests, 1)), few=few))
+    if not authors:
+        return np.empty(0, np.int64)
+    found = np.unique(_rare(counts, math.log(_UNUSUAL * authors / tests), few=few))
     if found.size <= _UNUSUAL * authors:
         return found[:0]
     tail = _log_tail(found.size, authors, _UNUSUAL, few=False)
