@@ -175,8 +175,11 @@ def test_an_interrupted_comparison_leaves_no_copy_of_the_log(log, folders):
         assert run.returncode == status
         assert [name for name in files(folders / "report") if name.endswith(".parquet")] == []
         assert number == signal.SIGKILL or list(place.glob("querycloak-*")) == []
-    time.sleep(0.5)  # the workers end by themselves
-    assert remove_leftovers(place)
+    removed, until = False, time.monotonic() + 60
+    while not (removed and not list(place.glob("querycloak-*"))) and time.monotonic() < until:
+        removed = bool(remove_leftovers(place)) or removed  # the workers end by themselves, at some time
+        time.sleep(0.05)
+    assert removed
     assert list(place.glob("querycloak-*")) == []
 
 

@@ -138,9 +138,8 @@ def test_labels_that_stand_for_others_than_the_ground_truth_states_are_found():
     assert "other users" in of_labels(exchanged, known)
 
 
-def rules_of(kinds):
-    """Return the rules of a release of methods with these traits."""
-    return cell_rules([SimpleNamespace(method=name, traits=traits) for name, traits in kinds.items()])
+def rules_of(**traits):
+    return cell_rules([SimpleNamespace(method=name, traits=one) for name, one in traits.items()])
 
 
 def test_rules_follow_from_the_traits_of_all_methods():
@@ -149,14 +148,14 @@ def test_rules_follow_from_the_traits_of_all_methods():
         "b": Traits(rewrites=frozenset({"time", "rank"}), time_unit=DAY, empties=frozenset({"rank"})),
         "c": Traits(rewrites=frozenset({"user"}), labels=Labels.GROUP),
     }
-    rules = rules_of(kinds)
+    rules = rules_of(**kinds)
     assert (rules.empty, rules.may_empty, rules.time_unit) == ({"rank"}, {"url"}, DAY)
     assert rules.written == {"user": "c"}
     fresh = Traits(rewrites=frozenset({"user"}), labels=Labels.GROUP, fresh_labels=True)
-    assert rules_of({"c": fresh}) == CellRules(pseudonyms=True)
-    assert rules_of({"d": Traits(rewrites=frozenset({"time"}))}).written == {"time": "d"}
+    assert rules_of(c=fresh) == CellRules(pseudonyms=True)
+    assert rules_of(d=Traits(rewrites=frozenset({"time"}))).written == {"time": "d"}
     own = Traits(rewrites=frozenset({"user"}), labels=Labels.OWN)
-    assert rules_of({"e": own}).written == {}, "users keep their own labels, so the original decides"
+    assert rules_of(e=own).written == {}, "users keep their own labels, so the original decides"
 
 
 def test_rows_of_a_search_with_several_categories_have_that_of_its_first_row():

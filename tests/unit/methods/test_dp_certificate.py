@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import querycloak as qc
+from querycloak.engines.pipeline import OTHER_RELEASES
 from querycloak.engines.verify import CHECK
 from tests.support.logs import made_up
 from tests.unit.methods.made_dp import SETTINGS, TREE, made, part, protect
@@ -39,7 +40,7 @@ def test_the_promise_fits_the_settings(settings, words):
     found = part(protect(made(("ann", "new dogs"), ("bob", "the cats")), **settings))
     assert words in found["promise"]
     outside = found["facts"]["outside"]
-    assert outside == found["does_not_protect_against"]
+    assert [*outside, OTHER_RELEASES] == found["does_not_protect_against"], "no source is named"
     assert ("the topic of each phrase" in outside) == (settings.get("domain") == "topic")
     assert any("plurals, stop words" in line for line in outside) == (settings.get("rebuild") == "form")
     assert any("names among them" in line for line in outside) == (settings.get("rebuild") == "paper")
@@ -78,7 +79,7 @@ def test_facts_state_the_scope(tree):
     assert facts["domain"] == "tree.csv"
     assert (facts["domains"], facts["concepts"]) == (1, len(TREE))
     assert (facts["epsilon"], facts["delta"], facts["per"]) == (2.0, 0.0, "history")
-    assert (facts["spent_by_anyone_at_most"], facts["budget"]) == (2.0, None)
+    assert (facts["spent_by_anyone_at_most"], facts["budget"]) == (None, None), "no ledger counts releases"
     facts = part(protect(made(("ann", "dog")), taxonomy=tree, domain="topic"))["facts"]
     assert facts["domains"] == 2
 
@@ -88,8 +89,9 @@ def test_facts_state_the_scope(tree):
     [({"per": "query", "max_queries": 7}, 35.0), ({"per": "query"}, None), ({"max_queries": 7}, 5.0)],
     ids=str,
 )
-def test_what_anyone_may_have_spent(tree, settings, most):
-    facts = part(protect(made(("ann", "dog, hammer")), taxonomy=tree, **settings))["facts"]
+def test_what_anyone_may_have_spent(tmp_path, tree, settings, most):
+    log, place = made(("ann", "dog, hammer")), {"source": "web", "state": tmp_path}
+    facts = part(protect(log, taxonomy=tree, **settings, **place))["facts"]
     assert facts["spent_by_anyone_at_most"] == most
 
 
@@ -134,7 +136,7 @@ def test_the_secret_gives_the_same_release(tmp_path, log):
 
 def test_a_secret_used_again_draws_anew(tmp_path, log):
     texts = [
-        protect(log, seed=None, secret_file=tmp_path / "secret", labels="keep").log.frame["query"].to_list()
+        protect(log, seed=None, secret_file=tmp_path / "secret").log.frame["query"].to_list()
         for _ in range(2)
     ]
     assert texts[0] != texts[1]

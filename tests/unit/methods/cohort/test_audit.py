@@ -13,7 +13,7 @@ import pytest
 
 import querycloak as qc
 from querycloak.errors import BrokenPromise
-from querycloak.methods.cohort import Cohort
+from querycloak.methods.cohort import Cohort, kernel
 from querycloak.methods.cohort.audit import FALSE_ALARM, unlikely_hits, unlikely_pairs, unlikely_users
 
 #: Members and searches of small parts on which a normal quantile alarmed up to 5.8e-4 of the time.
@@ -154,34 +154,43 @@ def twenty_thousand():
     return rounds()
 
 
+def protect(log):
+    return qc.protect(log, "cohort", k=10, shards=1, seed=1)
+
+
 def give_labels(monkeypatch, users, label=lambda freed: freed.user):
     """Plant a fault: searches of the first users carry labels that are not drawn."""
-    draw = Cohort._labelled
+    draw = kernel.draw_labels
 
-    def faulty(self, freed):
-        drawn = draw(self, freed)
-        return drawn.replace(user=np.where(freed.user < users, label(freed), drawn.user))
+    def of_cohort(self, freed):
+        def faulty(*given):
+            draw(*given)
+            given[-1][:] = np.where(freed.user < users, label(freed), given[-1])
 
-    monkeypatch.setattr(Cohort, "_labelled", faulty)
+        monkeypatch.setattr(kernel, "draw_labels", faulty)
+        return labelled(self, freed)
+
+    labelled = Cohort._labelled
+    monkeypatch.setattr(Cohort, "_labelled", of_cohort)
 
 
 def test_fifty_users_under_their_own_labels_among_twenty_thousand_are_found(monkeypatch, twenty_thousand):
     give_labels(monkeypatch, 50)
     with pytest.raises(BrokenPromise, match="50 users have too many searches under one label"):
-        qc.protect(twenty_thousand, "cohort", k=10, shards=1, seed=1)
+        protect(twenty_thousand)
 
 
 def test_the_certificate_states_from_how_many_searches_on_a_user_is_found(monkeypatch, twenty_thousand):
-    release = qc.protect(twenty_thousand, "cohort", k=10, shards=1, seed=1)
+    release = protect(twenty_thousand)
     (check,) = (c for c in release.certificate["methods"][0]["checks"] if "single user" in c["detail"])
     assert check["verdict"] == "kept"
     least = int(check["detail"].split(" from ")[1].split()[0])
     assert 0.1**least * 200_000 < FALSE_ALARM / 14 <= 0.1 ** (least - 1) * 200_000
     give_labels(monkeypatch, 1)
     few = twenty_thousand.filter((pl.col("user") != "u0") | (pl.col("time").dt.day() <= least - 1))
-    assert len(qc.protect(few, "cohort", k=10, shards=1, seed=1).log) == few.height
+    assert len(protect(few).log) == few.height
     with pytest.raises(BrokenPromise, match="1 users have too many searches under one label"):
-        qc.protect(twenty_thousand, "cohort", k=10, shards=1, seed=1)
+        protect(twenty_thousand)
 
 
 def test_users_whose_label_stays_for_a_while_are_found(monkeypatch, twenty_thousand):
@@ -195,4 +204,4 @@ def test_users_whose_label_stays_for_a_while_are_found(monkeypatch, twenty_thous
     with pytest.raises(
         BrokenPromise, match=r"drawn at random \(50 users have too many searches with the label"
     ):
-        qc.protect(twenty_thousand, "cohort", k=10, shards=1, seed=1)
+        protect(twenty_thousand)

@@ -238,6 +238,7 @@ def test_research_sees_round_numbers_of_whole_categories(
         {"category": "Health", "held": 19, "parts": parts},
         {"category": "Law", "held": 9, "parts": []},
     ]
+    monkeypatch.setattr(service.monitor, "_set_buffers", lambda done: None)  # a count may be under way
     monkeypatch.setattr(service.monitor, "buffers", BufferStats(by_category=buffers))
     file = tmp_path / "tokens"
     tokens = {role: add_token(file, role, role) for role in ROLES}
