@@ -154,6 +154,8 @@ def test_rules_follow_from_the_traits_of_all_methods():
     fresh = Traits(rewrites=frozenset({"user"}), labels=Labels.GROUP, fresh_labels=True)
     assert rules_of(c=fresh) == CellRules(pseudonyms=True)
     assert rules_of(d=Traits(rewrites=frozenset({"time"}))).written == {"time": "d"}
+    own = Traits(rewrites=frozenset({"user"}), labels=Labels.OWN)
+    assert rules_of(e=own).written == {}, "users keep their own labels, so the original decides"
 
 
 def test_rows_of_a_search_with_several_categories_have_that_of_its_first_row():

@@ -6,7 +6,7 @@ import pytest
 
 import querycloak as qc
 from querycloak import certificate, registry
-from querycloak.engines.audit import cell_rules
+from querycloak.engines.audit import cell_rules, not_audited
 from querycloak.engines.pipeline import Stage
 from querycloak.guarantee import Audit, Finding, Guarantee, NotCheckable, Sentence
 from querycloak.log import CANONICAL
@@ -79,6 +79,13 @@ def test_cells_that_were_not_audited_are_not_tested():
     assert (
         certificate.judged(part_of(Sentence("x", (), ("user",)), checks=[]), [])["audit"] == "not checkable"
     )
+
+
+@pytest.mark.parametrize("name", ["cohort", "frequent-only", "short-sessions"])
+def test_methods_that_were_not_audited_are_not_tested(name):
+    (part,) = not_audited([Stage(name, registry.METHODS.get(name).Settings())]).methods
+    assert part["sentences"]
+    assert {part["audit"], *(one["audit"] for one in part["sentences"])} == {"not checkable"}
 
 
 def test_a_guarantee_without_sentences_is_one_sentence_that_all_audits_test():

@@ -133,6 +133,17 @@ def test_what_is_left_of_a_query_takes_nothing_along_that_tells_the_rest():
     assert not shown["query"].str.contains("(?i)quibble").any()
 
 
+def test_the_users_of_terms_are_counted_in_a_release_of_a_file_and_of_a_frame(tmp_path):
+    """Terms are in the texts of the original, which an audit reads again."""
+    log = made_up(60, seed=2)
+    qc.write(log, tmp_path / "log.tsv")
+    for source in (tmp_path / "log.tsv", log):
+        release = qc.protect(source, "short-sessions", k=3, rare="terms", seed=1)
+        assert release.report.released
+        found = {one["check"]: one["verdict"] for one in release.certificate["methods"][0]["checks"]}
+        assert found["each released term is of at least 3 users before its release"] == "kept"
+
+
 def test_a_rare_query_of_common_terms_loses_its_click_too():
     searches = [*COMMON, *((user, "snow", 9) for user in "ab"), ("c", "rain snow", 10)]
     shown = qc.protect(

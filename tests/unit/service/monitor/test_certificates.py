@@ -17,10 +17,11 @@ import pytest
 import querycloak as qc
 from querycloak import certificate, ledger
 from querycloak.errors import UsageError
+from querycloak.guarantee import Finding
 from querycloak.ledger import Ledger
 from querycloak.service.monitor import stream_audit
 from querycloak.service.monitor.certificates import ALL_AUDITED, Certificates
-from querycloak.service.monitor.stream_audit import AS_IT_LEFT
+from querycloak.service.monitor.stream_audit import AS_IT_LEFT, SliceAudit
 from querycloak.service.service import Service
 from querycloak.service.stream import stream
 from tests.unit.service.running import SECRET_QUERY, SECRET_USER, made_up, running, send
@@ -118,6 +119,25 @@ def test_the_hash_is_that_of_the_lines_and_verify_says_so(tmp_path: Path) -> Non
     assert not qc.verify(part, certificate=beside).holds
 
 
+@pytest.mark.parametrize(
+    ("found", "worst"),
+    [
+        ("kept, broken, kept", "broken"),
+        ("not checkable, kept", "not checkable"),
+        ("not applicable, kept", "kept"),
+    ],
+)
+def test_the_worst_slice_decides(found: str, worst: str) -> None:
+    slices = []
+    for number, verdict in enumerate(found.split(", ")):
+        check = {"check": "a", "verdict": verdict, "detail": ""}
+        part = {"method": "toy", "sentences": [{"text": "x", "checks": ["a"]}], "checks": [check]}
+        slices.append(SliceAudit(number, number, [part], [Finding("b", verdict)]))  # type: ignore[arg-type]
+    (part,), (lineage,) = stream_audit.summarise(slices)
+    assert part["audit"] == part["sentences"][0]["audit"] == part["checks"][0]["verdict"] == worst
+    assert lineage.verdict == worst
+
+
 def _under_their_own_names(service: Service) -> None:
     """Tamper: let every record leave under its author, as if the method did nothing."""
     live = service.worker.stream
@@ -185,18 +205,25 @@ def test_labels_from_nowhere_are_found_a_period_later(tmp_path: Path) -> None:
         )
 
 
-def test_a_released_line_that_was_changed_on_disk_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("column", "check"),
+    [
+        ("query", "every released query is the one that was asked"),
+        ("url", "every `url` is that of its original row"),
+    ],
+)
+def test_a_released_line_that_was_changed_on_disk_is_found(tmp_path: Path, column: str, check: str) -> None:
     with running(tmp_path, k=3) as service:
         send(service, made_up())
         database = sqlite3.connect(tmp_path / "service.sqlite", isolation_level=None)
         first, lines = database.execute("SELECT first, lines FROM released ORDER BY first").fetchone()
-        place = lines.index(b'"query":"') + len(b'"query":"')
+        place = lines.index(f'"{column}":"'.encode()) + len(f'"{column}":"')
         changed = lines[:place] + bytes([lines[place] ^ 1]) + lines[place + 1 :]
         values = (changed, zlib.crc32(changed), first)
         database.execute("UPDATE released SET lines = ?, checksum = ? WHERE first = ?", values)
         database.close()
         service.monitor.certify()
-        assert verdicts(newest(service))["every released query is the one that was asked"] == "broken"
+        assert verdicts(newest(service))[check] == "broken"
         assert verdicts(newest(service))[AS_IT_LEFT] == "kept"
 
 
