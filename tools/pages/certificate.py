@@ -149,12 +149,12 @@ def page() -> str:
         "`protect`, `verify` and reports print words; JSON keeps the older values.",
         table(("JSON", "printed", "meaning"), VERDICTS),
         "The verdict on several checks is `broken` if one is broken, else `not checkable` if one is not "
-        "checkable, else `kept` if one is kept, else `not applicable`. A guarantee with an untested check has "
-        "therefore not passed.",
+        "checkable, else `kept` if one is kept, else `not applicable`. A guarantee with an untested check "
+        "has therefore not passed.",
         "## Versions",
-        "This version writes `querycloak/certificate/2`. Version 1 has no `sentences`, and there a check that "
-        "passed hid one that was not made. `verify`, `verify --diff` and `assess` read both; a newer version is "
-        "refused.",
+        "This version writes `querycloak/certificate/2`. Version 1 has no `sentences`, and there a check "
+        "that passed hid one that was not made. `verify`, `verify --diff` and `assess` read both; a newer "
+        "version is refused.",
         "## The private part",
         "`OUT.certificate.private.json`, readable by its owner only (mode 0600). Exact counts can tell "
         "something about single people: do not publish it.",
