@@ -84,5 +84,5 @@ def page() -> str:
         "## Every release",
         "Whatever the method, the audit also checks the release as a whole:",
         audits(Guarantee("", (), LINEAGE)),
-        "and every cell of each column ([audit of cells](../explanation/guarantees-and-audits.md#every-cell)).",
+        "It also checks [every cell](../explanation/guarantees-and-audits.md#every-cell) of each column.",
     )
