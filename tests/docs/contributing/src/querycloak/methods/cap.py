@@ -51,9 +51,8 @@ class Cap(Protector):
     def promise(cls, settings: Settings) -> Guarantee:
         """Return the guarantee, with the audit that tests it."""
         n = settings.n
-        few = Audit(
-            f"no user has more than {n} released searches", lambda e: _too_many(n, e), needs_truth=True
-        )
+        check = f"no user has more than {n} released searches"
+        few = Audit(check, lambda e: _too_many(n, e), needs_truth=True)
         return Guarantee.of(
             Sentence(f"at most {n} searches of each user are released", (few,)),
             limits=("what the released searches say", "a person with several accounts"),
