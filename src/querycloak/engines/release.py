@@ -387,7 +387,7 @@ def _audited(
     job.progress("audit", 0, None)
     parts = []
     cells = auditing.cell_audit(job.stages, original, truth.lazy())
-    for piece in _pieces(writer, (*CANONICAL, *job.reading.keep)):
+    for piece in _pieces(writer, tuple(dict.fromkeys((*CANONICAL, *job.reading.keep)))):
         if cells is not None:
             cells.add(piece)
         parts.append(numbered(piece.lazy().select("released_row", *_SEEN & set(piece.columns))).collect())

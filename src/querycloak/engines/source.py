@@ -119,7 +119,8 @@ class LogSource:
         if self._log is not None:
             frame, self._log = self._log.frame, None
             self.joined_users = self.users.joined(frame.lazy())
-            names = [name for name in (*_AUDITED, *self._options.keep) if name in frame.columns]
+            wanted = dict.fromkeys((*_AUDITED, *self._options.keep))
+            names = [name for name in wanted if name in frame.columns]
             short = {"category": pl.col("category").cast(pl.Categorical), "url": comparable("url")}
             short = {name: column for name, column in short.items() if name in names}
             return numbered(frame.lazy().select(names)).with_columns(**short).collect().lazy()

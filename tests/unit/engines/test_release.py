@@ -23,6 +23,7 @@ from querycloak.formats.registry import FORMATS, FormatTraits
 from querycloak.log import Batch
 from querycloak.methods.rules import Rules
 from querycloak.registry import METHODS
+from tests.support.logs import made_up
 
 
 @pytest.fixture
@@ -243,3 +244,9 @@ def test_records_that_a_stage_returns_out_of_order_have_the_same_order():
     mixed = batch[np.random.default_rng(1).permutation(rows)]
     assert pipeline._release_order(mixed).row.tolist() == expected.tolist()
     assert expected.tolist() != np.lexsort((rows, batch.time, batch.seq)).tolist()
+
+
+def test_a_column_that_is_released_anyway_may_be_named_with_keep():
+    log = made_up(60, seed=3, categories=True)
+    kept = qc.protect(log, "swap", k=3, keep=["category"], seed=1)
+    assert kept.log.frame.equals(qc.protect(log, "swap", k=3, seed=1).log.frame)
