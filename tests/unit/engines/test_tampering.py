@@ -19,6 +19,8 @@ from click.testing import CliRunner
 import querycloak as qc
 from querycloak import formats, registry
 from querycloak.cli import main
+from querycloak.engines import codec
+from querycloak.methods.shared.labels import Pseudonyms
 from tests.support.logs import made_up
 
 #: Releases of all methods, with settings under which something is released; names begin with the method's.
@@ -238,3 +240,35 @@ def test_every_method_and_every_kind_is_in_the_table():
 def test_a_changed_count_is_not_detected(folder):
     """The noise is the operating system's: only the signature shows who changed a count."""
     assert forge(folder, "dp-histogram", lambda made: made.set("count", "12345")) == (0, set())
+
+
+def protect(folder, output, name):
+    """Protect the log anew by the command line; return the exit status and the messages."""
+    words = ["protect", folder / "log.tsv", "-m", name.partition(",")[0], "-o", output, "--seed", 1]
+    for key, value in RELEASES[name].items():
+        words += ["-s", f"{key}={value}"]
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    assert not output.exists() or done.exit_code == 0
+    return done.exit_code, done.output
+
+
+@pytest.mark.parametrize("name", ["swap", "cohort", "km", "z-anonymity", "rules", "microagg-plain"])
+def test_fresh_labels_that_are_user_ids_are_not_published(folder, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(Pseudonyms, "of", lambda self, users: users)
+    status, text = protect(folder, tmp_path / "out.tsv", name)
+    assert status == 4
+    assert LABELS in text
+
+
+@pytest.mark.parametrize("name", ["swap, no times", "cohort, no times", "frequent-only"])
+def test_a_column_that_is_not_emptied_is_not_published(folder, tmp_path, monkeypatch, name):
+    column = "user" if name == "frequent-only" else "time"
+    empty = codec.empty_cells
+
+    def filled(frame, *rest):
+        return empty(frame, *rest).with_columns(frame[column])
+
+    monkeypatch.setattr(codec, "empty_cells", filled)
+    status, text = protect(folder, tmp_path / "out.tsv", name)
+    assert status == 4
+    assert f"every `{column}` is empty" in text

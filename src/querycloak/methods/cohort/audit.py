@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+import operator
+from functools import partial, reduce
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,8 @@ _Z: Final = 5.45
 #: Probability of what is unlikely for one user, but usual for a few of many.
 _UNUSUAL: Final = 1e-4
 _HOUR: Final = 3_600_000_000
+#: Sequences of searches in which a label may not depend on the one before.
+_COHORT, _AUTHOR, _TEXT = ["cohort"], ["cohort", "author"], ["cohort", "author", "query"]
 #: Exponents at which the tail of a number of pairs is bounded: every one gives a bound.
 _EXPONENTS: Final = np.concatenate([-np.geomspace(20, 1e-3, 60), np.geomspace(1e-3, 20, 120)])
 #: The same for large parts, in units of the largest weight of a chi-square, which exists below one half.
@@ -43,7 +46,13 @@ def _traced_searches(evidence: Evidence) -> pl.DataFrame:
     rows = evidence.placed("released_row", "cohort", "cohort_size", "query", "user", "original_user")
     found = rows.filter(pl.col("head") == pl.col("place")).rename({"original_user": "author"})
     time = evidence.asked["time"].gather(found["place"]).to_physical()
-    return found.with_columns(hour=time // _HOUR % 24)
+    members = pl.col("cohort_size").max().over("cohort")
+    return found.with_columns(hour=time // _HOUR % 24, members=members, unit=_key(*_AUTHOR))
+
+
+def _key(*columns: str) -> pl.Expr:
+    """Combine columns to one 64-bit hash: groups of one number are found faster than those of several."""
+    return reduce(operator.xor, (pl.col(name).hash(seed) for seed, name in enumerate(columns)))
 
 
 def _one_cohort_each(k: int, evidence: Evidence) -> str:
@@ -58,16 +67,12 @@ def _one_cohort_each(k: int, evidence: Evidence) -> str:
     slots = people.select("person", cohort=pl.col("cohort") % GENERATIONS).unique()
     if torn := slots.group_by("person").len().filter(pl.col("len") > 1).collect().height:
         return f"{torn:,} users are in more than one cohort"
-    seen = people.group_by("cohort").len().join(_sizes(rows), on="cohort").collect()
+    sizes = rows.group_by("cohort").agg(pl.col("members").first())
+    seen = people.group_by("cohort").len().join(sizes, on="cohort").collect()
     if small := seen.filter(pl.col("members") < k).height:
         return f"{small:,} cohorts have fewer than {k} members"
     crowded = seen.filter(pl.col("len") > pl.col("members")).height
     return f"{crowded:,} cohorts have more users than members" if crowded else ""
-
-
-def _sizes(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the slots of each cohort, members of earlier releases included."""
-    return rows.group_by("cohort").agg(members=pl.col("cohort_size").max())
 
 
 def _log_binomial(first: int, last: int, n: int, p: float) -> FloatArray:
@@ -136,7 +141,7 @@ def _log_tail_of_large(deviation: float, blocks: pl.DataFrame) -> float:
 def _own_label(evidence: Evidence) -> str:
     """Test that a search carries the label of its author with probability 1 / members."""
     rows = _searches(evidence)
-    own = rows.join(_sizes(rows), on="cohort").select("members", hit=pl.col("user") == pl.col("author"))
+    own = rows.select("members", hit=pl.col("user") == pl.col("author"))
     counts = own.group_by("members").agg(hits=pl.col("hit").sum(), n=pl.len()).sort("members").collect()
     hits = int(counts["hits"].sum())
     chances = [(1 / members, n) for members, n in counts.select("members", "n").iter_rows()]
@@ -151,13 +156,14 @@ def _pairs(rows: pl.LazyFrame, together: list[str]) -> tuple[int, float, pl.Data
 
     The third part has the numbers of records that are compared with each other, and of possible labels.
     """
-    equal = (
-        rows.group_by(*together, "user")
-        .agg(len=pl.len().cast(pl.Int64))  # squares of polars' own counts would not fit
-        .group_by(*together)
-        .agg(n=pl.col("len").sum(), pairs=(pl.col("len") * (pl.col("len") - 1) // 2).sum())
-    )
-    blocks = equal.join(_sizes(rows), on="cohort").filter(pl.col("n") > 1).collect()
+    keyed = rows.select("members", block=_key(*together), label=_key(*together, "user"))
+    equal = keyed.group_by("label").agg(pl.col("block", "members").first(), len=pl.len().cast(pl.Int64))
+    counts = equal.group_by("block").agg(
+        n=pl.col("len").sum(),
+        pairs=(pl.col("len") * (pl.col("len") - 1) // 2).sum(),
+        members=pl.col("members").first(),
+    )  # squares of polars' own counts would not fit
+    blocks = counts.filter(pl.col("n") > 1).collect()
     n, m = blocks["n"].cast(pl.Float64), blocks["members"].cast(pl.Float64)
     return int(blocks["pairs"].sum()), float((n * (n - 1) / 2 / m).sum()), blocks
 
@@ -176,7 +182,7 @@ def _even_labels(evidence: Evidence) -> str:
 def _independent_of_author(evidence: Evidence) -> str:
     """Test that two searches of one author share a label as often as at random."""
     hits, n, members = (pl.col(name).cast(pl.Int64) for name in ("hits", "n", "members"))
-    own = _labels_of_authors(evidence).group_by("cohort", "author")
+    own = _labels_of_authors(evidence).group_by("unit")
     blocks = own.agg(n=n.first(), members=members.first(), pairs=(hits * (hits - 1) // 2).sum())
     found = int(blocks["pairs"].sum())
     if not unlikely_pairs(found, blocks.filter(pl.col("n") > 1)):
@@ -193,10 +199,6 @@ def _independent_of_text(evidence: Evidence) -> str:
     return f"{found:,} pairs of the same text share a label; {expected:,.0f} are expected"
 
 
-#: Sequences of searches in which a label may not depend on the one before.
-_COHORT, _AUTHOR, _TEXT = ["cohort"], ["cohort", "author"], ["cohort", "author", "query"]
-
-
 def _repeats(evidence: Evidence, sequence: list[str]) -> pl.DataFrame:
     """Count, by author, searches with the label of the one before in their sequence, in order of release.
 
@@ -206,14 +208,16 @@ def _repeats(evidence: Evidence, sequence: list[str]) -> pl.DataFrame:
 
 
 def _counted_repeats(evidence: Evidence, sequence: list[str]) -> pl.DataFrame:
-    rows = _searches(evidence)
-    same = pl.col("user") == pl.col("user").shift().over(sequence)
-    counts = rows.select("cohort", "author", same=same).drop_nulls("same").group_by("cohort", "author")
-    return _with_members(rows, counts.agg(hits=pl.col("same").sum(), n=pl.len()))
-
-
-def _with_members(rows: pl.LazyFrame, counts: pl.LazyFrame) -> pl.DataFrame:
-    return counts.join(_sizes(rows), on="cohort").collect()
+    rows = _searches(evidence).select("unit", "author", "members", "user", key=_key(*sequence)).collect()
+    key, label = rows["key"].to_numpy(), rows["user"].to_numpy()
+    order = np.argsort(key, kind="stable")
+    follows = key[order[1:]] == key[order[:-1]]
+    before, place = order[:-1][follows], order[1:][follows]
+    counts = rows.select(pl.col("unit", "author", "members").gather(place))
+    counts = counts.with_columns(same=pl.Series(label[place] == label[before]))
+    return counts.group_by("unit").agg(
+        pl.col("author", "members").first(), hits=pl.col("same").sum(), n=pl.len()
+    )
 
 
 def _independent_of_time(evidence: Evidence) -> str:
@@ -239,9 +243,9 @@ def _labels_of_authors(evidence: Evidence) -> pl.DataFrame:
 
 def _counted_labels(evidence: Evidence) -> pl.DataFrame:
     rows = _searches(evidence)
-    counts = rows.group_by("cohort", "author", "user").agg(hits=pl.len())
-    counts = counts.with_columns(n=pl.col("hits").sum().over("cohort", "author"))
-    return _with_members(rows, counts)
+    of = pl.col("unit", "author", "user", "members").first()
+    counts = rows.group_by(key=_key(*_AUTHOR, "user")).agg(of, hits=pl.len())
+    return counts.with_columns(n=pl.col("hits").sum().over("unit")).collect()
 
 
 def unlikely_users(counts: pl.DataFrame, tests: int, *, few: bool = False) -> IntArray:
@@ -290,16 +294,15 @@ def _log_tail(hits: int, n: int, p: float, *, few: bool) -> float:
 
 def _tests(evidence: Evidence) -> tuple[int, int, int]:
     """Return the number of authors, of pairs of an author and a label, and the fewest members of a cohort."""
-    rows = _searches(evidence)
-    authors = _with_members(rows, rows.select("cohort", "author").unique())
-    return authors.height, int(authors["members"].sum()), int(authors["members"].min() or 0)  # type: ignore[arg-type]
+    authors = _labels_of_authors(evidence).unique("unit")["members"]
+    return authors.len(), int(authors.sum()), int(authors.min() or 0)  # type: ignore[arg-type]
 
 
 def _each_author(evidence: Evidence) -> str:
     """Test the labels of single users: a fault that is small in the whole is large for the user concerned."""
     counts, (authors, pairs, _) = _labels_of_authors(evidence), _tests(evidence)
     own = counts.with_columns(hits=pl.when(pl.col("user") == pl.col("author")).then("hits").otherwise(0))
-    own = own.group_by("cohort", "author", "n", "members").agg(pl.col("hits").max())
+    own = own.group_by("unit").agg(pl.col("author", "n", "members").first(), pl.col("hits").max())
     kinds = {
         "have too many searches under one label": (counts, pairs, False),
         "have too few searches under their own label": (own, authors, True),
