@@ -54,7 +54,7 @@ def test_everyone_keeps_the_number_of_mapped_searches(run, log, released):
     assert Counter(truth["original_user"]) == Counter(some["user"])
     assert sorted(Counter(shown["user"]).values()) == sorted(Counter(some["user"]).values())
     assert f"released {shown.height:,} of {asked.height:,} records" in released.stderr
-    assert "[kept]" in released.stderr
+    assert "[not tested]" in released.stderr
 
 
 def test_verify_is_content(run, log, released):
@@ -70,7 +70,7 @@ def test_the_certificate_states_scope_and_spending(run, released):
     assert part["facts"]["unit"] == "history"
     assert part["facts"]["epsilon"] == 5.0
     assert part["facts"]["spent_by_anyone_at_most"] is None  # over releases, which no ledger counts
-    assert any("no phrase of them is known" in line for line in part["facts"]["outside"])
+    assert any("none of their phrases is known" in line for line in part["facts"]["outside"])
     text = Path("out.tsv.certificate.json").read_text()
     users = set(formats.read("log.tsv").frame["user"])
     assert not users & {word.strip('",:') for word in text.split()}
@@ -79,9 +79,9 @@ def test_the_certificate_states_scope_and_spending(run, released):
 TAMPERED = [
     ("Query", "zanzibarwalrus", "every released query consists of words of the domain"),
     ("Query", "dog, zanzibarwalrus", "every released query consists of words of the domain"),
-    ("QueryTime", "2006-03-05 10:11:12", "times are empty or whole hours"),
-    ("ClickURL", "http://invented.example", "no clicked page and no rank is shown"),
-    ("ItemRank", "3", "no clicked page and no rank is shown"),
+    ("QueryTime", "2006-03-05 10:11:12", "every `time` is that of its original row, truncated to the hour"),
+    ("ClickURL", "http://invented.example", "every `url` is empty"),
+    ("ItemRank", "3", "every `rank` is empty"),
 ]
 
 
@@ -102,7 +102,7 @@ def test_verify_finds_a_limit_that_was_exceeded(run, log):
     change("Query", "dog, cat, bird")
     done = run("verify", "out.tsv", *evidence)
     assert done.exit_code == 4
-    assert "no label shows more than 2 concepts" in done.stderr
+    assert "no label has more than 2 concepts" in done.stderr
 
 
 def test_a_second_release_past_the_budget_is_refused(run, log):
@@ -131,7 +131,7 @@ def test_the_secret_gives_the_release_again(run, log):
     done = run("verify", "out.tsv", "--original", log, "--secret-file", "secret")
     assert done.exit_code == 0
     assert (
-        "the secret gives the same records under the same labels" in done.stderr.partition("not checkable")[0]
+        "the secret gives the same records under the same labels" in done.stderr.partition("not testable")[0]
     )
     change("Query", "dog")
     assert run("verify", "out.tsv", "--original", log, "--secret-file", "secret").exit_code == 4
@@ -140,7 +140,7 @@ def test_the_secret_gives_the_release_again(run, log):
 def test_rebuild_paper_says_that_it_promises_nothing(run, log):
     done = run("protect", log, *ASKED, "-s", "rebuild=paper", "-o", "out.tsv")
     assert done.exit_code == 0
-    assert "dp-semantic: none: words that the mapping removed are put back" in done.stderr
+    assert "dp-semantic: no guarantee of privacy: words that the mapping removed are put back" in done.stderr
     assert certificate()["methods"][0]["facts"]["epsilon"] is None
 
 

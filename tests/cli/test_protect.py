@@ -58,8 +58,8 @@ def test_protect_says_what_it_did(run, log):
     assert done.stdout == ""
     assert done.stderr.splitlines() == [
         "released 60 of 72 records",
-        "  frequent-only: every released query was asked by at least 5 people "
-        "before its first row left [kept]",
+        "  frequent-only: every released query was asked by at least 5 users "
+        "before its first row was released; the user column is empty [passed]",
         "withheld 12 records; searches by reason:",
         "  frequent-only: asked by too few people: 12",
         "wrote out.parquet.certificate.json",

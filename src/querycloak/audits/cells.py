@@ -192,7 +192,7 @@ def _not_above(evidence: Evidence) -> str:
 
 #: Check of a method that generalises categories.
 CATEGORY_OR_ABOVE: Final = Audit(
-    "every category is that of its search, or one above it", _not_above, needs_truth=True
+    "every category is that of its search, or one above it", _not_above, needs_truth=True, on_parts=True
 )
 
 

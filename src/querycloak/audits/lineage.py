@@ -1,4 +1,4 @@
-"""Audits for every release: nothing made up, nothing shown twice, nothing changed on the way."""
+"""Audits for every release: nothing made up, shown twice, lost or changed on the way."""
 
 from __future__ import annotations
 
@@ -56,6 +56,17 @@ def _nothing_twice(evidence: Evidence) -> str:
     return faults(evidence.traced.filter(twice), "show an original row that another shows too")
 
 
+def _same_rows(evidence: Evidence) -> str:
+    """Check that no row was lost or added since the ground truth was made."""
+    assert evidence.truth is not None
+    shown, known = (one.select("released_row").collect() for one in (evidence.release, evidence.truth))
+    if shown.equals(known):
+        return ""
+    lost = known.join(shown, on="released_row", how="anti").height
+    added = shown.join(known, on="released_row", how="anti").height
+    return f"{lost:,} rows are missing, {added:,} are added" if lost or added else ""
+
+
 def queries_unchanged(evidence: Evidence) -> str:
     """Check that every released query is the one that was asked."""
     if evidence.rewritten:
@@ -72,5 +83,6 @@ def queries_unchanged(evidence: Evidence) -> str:
 LINEAGE = (
     Audit("every released row comes from a row of the original", _nothing_made_up, True, on_parts=True),
     Audit("no row of the original is shown twice", _nothing_twice, True, on_parts=True),
+    Audit("the release has exactly the rows of the ground truth", _same_rows, True, on_parts=True),
     Audit("every released query is the one that was asked", queries_unchanged, True, on_parts=True),
 )

@@ -147,7 +147,7 @@ def _check_promises(document: certificates.Certificate, result: Verification) ->
         facts = {name: stated[2].get(name) for name in own.facts}
         same = stated[:2] == (own.statement, limits) and facts == own.facts
         fault = "" if same else f"those of `{stage.method}` are others"
-        result.add_fault("certificate", PROMISES, fault)
+        result.add_fault(stage.method, PROMISES, fault)
 
 
 def _check_hash(release: Path, document: certificates.Certificate, result: Verification) -> None:

@@ -16,11 +16,14 @@ from querycloak.log import FloatArray, IntArray
 
 #: Probability that any of the tests of chance fails on a correct release.
 FALSE_ALARM: Final = 1e-6
-_TAIL: Final = FALSE_ALARM / 14  # five tests of the whole with two sides each, four of single users with one
+_TAIL: Final = FALSE_ALARM / 22  # seven tests of the whole with two sides each, four of users with two levels
 #: Up to this variance tails are exact or bounded. Above, hits are so nearly normal that the tail beyond
 #: `_Z` deviations is below `_TAIL` even if it is 1.6 times that of the normal distribution.
 _LARGE: Final = 10_000.0
-_Z: Final = 5.4
+_Z: Final = 5.45
+#: Probability of what is unlikely for one user, but usual for a few of many.
+_UNUSUAL: Final = 1e-4
+_HOUR: Final = 3_600_000_000
 #: Exponents at which the tail of a number of pairs is bounded: every one gives a bound.
 _EXPONENTS: Final = np.concatenate([-np.geomspace(20, 1e-3, 60), np.geomspace(1e-3, 20, 120)])
 #: The same for large parts, in units of the largest weight of a chi-square, which exists below one half.
@@ -38,7 +41,9 @@ def _traced_searches(evidence: Evidence) -> pl.DataFrame:
     if "cohort" not in evidence.traced.collect_schema():
         raise NotCheckable("the truth names no cohorts (one cohort per topic, or another method's truth)")
     rows = evidence.placed("released_row", "cohort", "cohort_size", "query", "user", "original_user")
-    return rows.filter(pl.col("head") == pl.col("place")).rename({"original_user": "author"})
+    found = rows.filter(pl.col("head") == pl.col("place")).rename({"original_user": "author"})
+    time = evidence.asked["time"].gather(found["place"]).to_physical()
+    return found.with_columns(hour=time // _HOUR % 24)
 
 
 def _one_cohort_each(k: int, evidence: Evidence) -> str:
@@ -168,6 +173,18 @@ def _even_labels(evidence: Evidence) -> str:
     return f"labels repeat within cohorts {ratio:.3f} times as often as at random"
 
 
+def _independent_of_author(evidence: Evidence) -> str:
+    """Test that two searches of one author share a label as often as at random."""
+    hits, n, members = (pl.col(name).cast(pl.Int64) for name in ("hits", "n", "members"))
+    own = _labels_of_authors(evidence).group_by("cohort", "author")
+    blocks = own.agg(n=n.first(), members=members.first(), pairs=(hits * (hits - 1) // 2).sum())
+    found = int(blocks["pairs"].sum())
+    if not unlikely_pairs(found, blocks.filter(pl.col("n") > 1)):
+        return ""
+    expected = blocks.select((n * (n - 1) / 2 / members).sum()).item()
+    return f"{found:,} pairs of searches of one author share a label; {expected:,.0f} are expected"
+
+
 def _independent_of_text(evidence: Evidence) -> str:
     """Test that two searches of one text in one cohort share a label as often as at random."""
     found, expected, blocks = _pairs(_searches(evidence), ["cohort", "query"])
@@ -185,6 +202,10 @@ def _repeats(evidence: Evidence, sequence: list[str]) -> pl.DataFrame:
 
     Labels are uniform and independent, so these events are too: each has the probability 1 / members.
     """
+    return evidence.once(f"repeats {sequence}", partial(_counted_repeats, evidence, sequence))
+
+
+def _counted_repeats(evidence: Evidence, sequence: list[str]) -> pl.DataFrame:
     rows = _searches(evidence)
     same = pl.col("user") == pl.col("user").shift().over(sequence)
     counts = rows.select("cohort", "author", same=same).drop_nulls("same").group_by("cohort", "author")
@@ -196,11 +217,14 @@ def _with_members(rows: pl.LazyFrame, counts: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _independent_of_time(evidence: Evidence) -> str:
-    """Test on the whole release that a label does not depend on the one before."""
+    """Test on the whole release that labels depend neither on the hour of day nor on the label before."""
+    found, expected, blocks = _pairs(_searches(evidence), [*_AUTHOR, "hour"])
+    if unlikely_pairs(found, blocks):
+        return f"{found:,} pairs of one author and hour of day share a label; {expected:,.0f} are expected"
     for sequence, of in ((_COHORT, "its cohort"), (_AUTHOR, "its author")):
-        found = _repeats(evidence, sequence)
-        sums = found.group_by("members").agg(pl.col("n").sum()).sort("members")
-        hits = int(found["hits"].sum())
+        repeats = _repeats(evidence, sequence)
+        sums = repeats.group_by("members").agg(pl.col("n").sum()).sort("members")
+        hits = int(repeats["hits"].sum())
         chances = [(1 / members, n) for members, n in sums.iter_rows()]
         if unlikely_hits(hits, chances):
             expected = sum(p * n for p, n in chances)
@@ -210,6 +234,10 @@ def _independent_of_time(evidence: Evidence) -> str:
 
 def _labels_of_authors(evidence: Evidence) -> pl.DataFrame:
     """Return each author's searches by label: `hits` of the `n` searches of the author in the cohort."""
+    return evidence.once("labels of authors", partial(_counted_labels, evidence))
+
+
+def _counted_labels(evidence: Evidence) -> pl.DataFrame:
     rows = _searches(evidence)
     counts = rows.group_by("cohort", "author", "user").agg(hits=pl.len())
     counts = counts.with_columns(n=pl.col("hits").sum().over("cohort", "author"))
@@ -221,7 +249,25 @@ def unlikely_users(counts: pl.DataFrame, tests: int, *, few: bool = False) -> In
 
     `tests` is the number of tests of this kind; `_TAIL` is for all of them together.
     """
-    limit = math.log(_TAIL / max(tests, 1))
+    return _rare(counts, math.log(_TAIL / max(tests, 1)), few=few)
+
+
+def unlikely_many(counts: pl.DataFrame, tests: int, authors: int, *, few: bool = False) -> IntArray:
+    """Return the authors with unusual `hits` if so many of all `authors` have a probability below `_TAIL`.
+
+    Labels of authors are independent, and each author is unusual with a probability of at most `_UNUSUAL`.
+    """
+    if not authors:
+        return np.empty(0, np.int64)
+    found = np.unique(_rare(counts, math.log(_UNUSUAL * authors / tests), few=few))
+    if found.size <= _UNUSUAL * authors:
+        return found[:0]
+    tail = _log_tail(found.size, authors, _UNUSUAL, few=False)
+    return found if tail < math.log(_TAIL) else found[:0]
+
+
+def _rare(counts: pl.DataFrame, limit: float, *, few: bool) -> IntArray:
+    """Return the authors whose `hits` among `n` have a tail with a logarithm below the limit."""
     hits, n, members = (counts[name].cast(pl.Float64).to_numpy() for name in ("hits", "n", "members"))
     share, p = hits / n, 1 / members
     extreme = share < p if few else share > p
@@ -254,15 +300,21 @@ def _each_author(evidence: Evidence) -> str:
     counts, (authors, pairs, _) = _labels_of_authors(evidence), _tests(evidence)
     own = counts.with_columns(hits=pl.when(pl.col("user") == pl.col("author")).then("hits").otherwise(0))
     own = own.group_by("cohort", "author", "n", "members").agg(pl.col("hits").max())
-    faults = {
-        "have too many searches under one label": unlikely_users(counts, pairs),
-        "have too few searches under their own label": unlikely_users(own, authors, few=True),
-        "have too many searches with the label of the one before": unlikely_users(
-            _repeats(evidence, _AUTHOR), authors
+    kinds = {
+        "have too many searches under one label": (counts, pairs, False),
+        "have too few searches under their own label": (own, authors, True),
+        "have too many searches with the label of the one before": (
+            _repeats(evidence, _AUTHOR),
+            authors,
+            False,
         ),
-        "have too many equal queries with one label": unlikely_users(_repeats(evidence, _TEXT), authors),
+        "have too many equal queries with one label": (_repeats(evidence, _TEXT), authors, False),
     }
-    texts = [f"{np.unique(found).size:,} users {what}" for what, found in faults.items() if found.size]
+    texts = []
+    for what, (hits, tests, few) in kinds.items():
+        each = unlikely_users(hits, tests, few=few)
+        found = np.union1d(each, unlikely_many(hits, tests, authors, few=few))
+        texts += [f"{found.size:,} users {what}"] if found.size else []
     return "; ".join(texts)
 
 
@@ -284,6 +336,7 @@ def audits(k: int) -> tuple[Audit, ...]:
         _audit(f"every user is in one cohort of at least {k} users", lambda e: _one_cohort_each(k, e)),
         _audit("searches carry the label of their author as often as at random", _own_label),
         _audit("all labels of a cohort are drawn with equal probability", _even_labels),
+        _audit("labels do not depend on the author", _independent_of_author),
         _audit("labels do not depend on the text", _independent_of_text),
         _audit("labels do not depend on the time or on the label before", _independent_of_time),
         _audit("the labels of every single user are drawn at random", _each_author, _least_searches),

@@ -82,7 +82,7 @@ def estimate(log: ReleasedLog, window: TruthWindow, stages: list[Stage], now: fl
     offsets = truth["released_row"]
     try:
         release = read_table(log, int(offsets[0]), int(offsets[-1]))
-    except Gone:
+    except (Gone, pl.exceptions.PolarsError):
         return None
     release = release.filter(pl.col("released_row").is_in(offsets.implode()))
     findings = Findings(one for one in _findings(release, truth, stages) if one.bound is not None)

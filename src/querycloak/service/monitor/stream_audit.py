@@ -52,9 +52,16 @@ def read_pieces(log: ReleasedLog, first: int, last: int) -> Iterator[tuple[bytes
 
 
 def read_table(log: ReleasedLog, first: int, last: int) -> pl.DataFrame:
-    """Return released records as a table; `released_row` is the offset."""
+    """Return released records as a table; `released_row` is the offset.
+
+    Raise PolarsError for lines that cannot be read, or with other keys.
+    """
     whole = b"".join(lines for lines, _ in read_pieces(log, first, last))
-    rows = pl.read_ndjson(io.BytesIO(whole), schema=_LINE) if whole else pl.DataFrame(schema=_LINE)
+    rows = pl.DataFrame(schema=_LINE)
+    if whole:  # a schema alone would ignore further keys
+        rows = pl.read_ndjson(io.BytesIO(whole), schema_overrides=_LINE, infer_schema_length=None)
+    if rows.columns != list(_LINE):
+        raise pl.exceptions.SchemaError("the lines have other keys")
     when = pl.col("time").str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
     return rows.with_columns(when).rename({"offset": "released_row"})
 

@@ -13,8 +13,15 @@ import pytest
 
 import querycloak as qc
 from querycloak.errors import BrokenPromise
-from querycloak.methods.cohort import Cohort, kernel
-from querycloak.methods.cohort.audit import FALSE_ALARM, unlikely_hits, unlikely_pairs, unlikely_users
+from querycloak.methods.cohort import Cohort
+from querycloak.methods.cohort.audit import _UNUSUAL as UNUSUAL
+from querycloak.methods.cohort.audit import (
+    FALSE_ALARM,
+    unlikely_hits,
+    unlikely_many,
+    unlikely_pairs,
+    unlikely_users,
+)
 
 #: Members and searches of small parts on which a normal quantile alarmed up to 5.8e-4 of the time.
 SMALL = [(50, 6), (100, 3), (1000, 35), (10, 40), (2, 30), (5, 200)]
@@ -136,10 +143,32 @@ def test_labels_of_a_user_alarm_as_seldom_as_stated(members, searches, tests, fe
     counts = pl.DataFrame({"author": np.arange(searches + 1), "hits": np.arange(searches + 1)})
     counts = counts.with_columns(n=pl.lit(searches), members=pl.lit(members))
     found = set(unlikely_users(counts, tests, few=few).tolist())
-    limit = Fraction(FALSE_ALARM) / 14 / tests
+    limit = Fraction(FALSE_ALARM) / 22 / tests
     for hits in range(searches + 1):
         sides = range(hits + 1) if few else range(hits, searches + 1)
         assert (hits in found) == (tail(searches, sides, members) < limit)
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_many_unusual_users_alarm_as_seldom_as_stated(few):
+    """Two thousand users, each with 40 searches: how many of them are unusual is a binomial number."""
+    members, searches, users = 4, 40, 2_000
+    every = pl.DataFrame({"hits": np.arange(searches + 1)}).with_columns(
+        author=pl.col("hits"), n=pl.lit(searches), members=pl.lit(members)
+    )
+    sides = {h: range(h + 1) if few else range(h, searches + 1) for h in range(searches + 1)}
+    unusual = {h for h in sides if tail(searches, sides[h], members) < Fraction(UNUSUAL)}
+    one = sum(tail(searches, range(h, h + 1), members) for h in unusual)
+
+    def alarm(count):
+        shown = every.filter(pl.col("hits") == (min if few else max)(unusual))
+        shown = pl.concat([shown] * count).with_columns(author=pl.arange(0, count))
+        return unlikely_many(shown, users, users, few=few).size == count
+
+    least = next(count for count in range(1, 100) if alarm(count))
+    assert not any(alarm(count) for count in range(1, least))
+    chance = sum(math.comb(users, c) * one**c * (1 - one) ** (users - c) for c in range(least, least + 60))
+    assert chance <= Fraction(FALSE_ALARM) / 22
 
 
 def rounds(users=20_000, searches=15):
@@ -160,18 +189,14 @@ def protect(log):
 
 def give_labels(monkeypatch, users, label=lambda freed: freed.user):
     """Plant a fault: searches of the first users carry labels that are not drawn."""
-    draw = kernel.draw_labels
+    draw = Cohort._labelled
 
-    def of_cohort(self, freed):
-        def faulty(*given):
-            draw(*given)
-            given[-1][:] = np.where(freed.user < users, label(freed), given[-1])
+    def faulty(self, freed):
+        drawn = draw(self, freed)
+        planted = self._labels.of(label(freed))
+        return drawn.replace(user=np.where(freed.user < users, planted, drawn.user))
 
-        monkeypatch.setattr(kernel, "draw_labels", faulty)
-        return labelled(self, freed)
-
-    labelled = Cohort._labelled
-    monkeypatch.setattr(Cohort, "_labelled", of_cohort)
+    monkeypatch.setattr(Cohort, "_labelled", faulty)
 
 
 def test_fifty_users_under_their_own_labels_among_twenty_thousand_are_found(monkeypatch, twenty_thousand):
@@ -185,7 +210,7 @@ def test_the_certificate_states_from_how_many_searches_on_a_user_is_found(monkey
     (check,) = (c for c in release.certificate["methods"][0]["checks"] if "single user" in c["detail"])
     assert check["verdict"] == "kept"
     least = int(check["detail"].split(" from ")[1].split()[0])
-    assert 0.1**least * 200_000 < FALSE_ALARM / 14 <= 0.1 ** (least - 1) * 200_000
+    assert 0.1**least * 200_000 < FALSE_ALARM / 22 <= 0.1 ** (least - 1) * 200_000
     give_labels(monkeypatch, 1)
     few = twenty_thousand.filter((pl.col("user") != "u0") | (pl.col("time").dt.day() <= least - 1))
     assert len(protect(few).log) == few.height
@@ -201,7 +226,5 @@ def test_users_whose_label_stays_for_a_while_are_found(monkeypatch, twenty_thous
         return freed.user // 10 * 10 + (freed.user + np.minimum(week, 1)) % 10
 
     give_labels(monkeypatch, 50, weekly)
-    with pytest.raises(
-        BrokenPromise, match=r"drawn at random \(50 users have too many searches with the label"
-    ):
+    with pytest.raises(BrokenPromise, match=r"50 users have too many searches with the label of the one"):
         protect(twenty_thousand)
