@@ -98,7 +98,7 @@ def test_the_command_line_knows_the_examples(tmp_path: Path, monkeypatch: pytest
     assert execute("querycloak generate --users 20 --seed 1 -o log.tsv --quiet")[0] == 0
     status, output = execute("querycloak protect log.tsv -m cap -s n=2 -o out.tsv --truth truth.parquet")
     assert status == 0, output
-    assert "cap: at most 2 searches of each user are released [kept]" in output
+    assert "cap: at most 2 searches of each user are released [passed]" in output
     assert "-s n=100" in execute("querycloak methods")[1]
     status, output = execute(
         "querycloak attack out.tsv --original log.tsv --truth truth.parquet -a link-next"

@@ -31,19 +31,23 @@ MEANING = {
     "methods": "one entry for each method, in the order in which they ran",
     "methods[].method": "its name",
     "methods[].settings": "every setting, defaults included",
-    "methods[].promise": "the promise in words, with these settings",
-    "methods[].does_not_protect_against": "what the promise leaves open",
+    "methods[].promise": "the guarantee in words, with these settings: its sentences, joined",
+    "methods[].sentences": "each sentence of the guarantee, from version 2 on",
+    "methods[].sentences[].text": "the sentence",
+    "methods[].sentences[].checks": "names of the checks that test it, in `methods[].checks` or `lineage`",
+    "methods[].sentences[].audit": "its verdict: the verdict on these checks together",
+    "methods[].does_not_protect_against": "limits: what the guarantee does not cover",
     "methods[].facts": "further figures of a method; totals over releases are null without `--source`",
-    "methods[].audit": "what the audit of this method found on the final release",
-    "methods[].checks": "every test of the audit",
-    "methods[].checks[].check": "what was tested",
-    "methods[].checks[].verdict": "its result",
-    "methods[].checks[].detail": "why, by counts and row numbers of the release; never a query or a user",
-    "lineage": "tests of every release: nothing made up, nothing shown twice, nothing changed on the way",
-    "lineage[].check": "what was tested",
-    "lineage[].verdict": "its result",
+    "methods[].audit": "verdict on the whole guarantee, on the final release",
+    "methods[].checks": "every check of the method",
+    "methods[].checks[].check": "its name",
+    "methods[].checks[].verdict": "its verdict",
+    "methods[].checks[].detail": "why, or what the check detects: counts and row numbers, no query or user",
+    "lineage": "checks of every release: origin of the rows, and every cell of each column",
+    "lineage[].check": "its name",
+    "lineage[].verdict": "its verdict",
     "lineage[].detail": "why, by counts and row numbers of the release",
-    "audit": "the sum of all checks: broken beats kept, kept beats not checkable",
+    "audit": "verdict on all checks together; see below",
     "randomness": "where the secret came from",
     "randomness.secret": "its origin; the secret itself is never written",
     "randomness.noise": "only when a method drew its noise from elsewhere: no secret can repeat that",
@@ -59,6 +63,13 @@ MEANING = {
     "signature.public_key": "the key that signed; compare it with one that you trust",
     "signature.value": "the signature, base64",
 }
+
+VERDICTS = (
+    ("`kept`", "passed", "the check was made and found no fault"),
+    ("`broken`", "failed", "it found a fault: `protect` and `verify` end with status 4"),
+    ("`not checkable`", "not tested", "the check could not be made with the evidence at hand"),
+    ("`not applicable`", "not applicable", "the check does not concern this release"),
+)
 
 PRIVATE = (
     ("schema", "the version of this format"),
@@ -94,7 +105,7 @@ MORE_TRUTH = (
 
 def schema() -> dict[str, Any]:
     """Read the schema that `verify` checks against."""
-    return dict(json.loads(files("querycloak.schemas").joinpath("certificate-1.json").read_text("utf-8")))
+    return dict(json.loads(files("querycloak.schemas").joinpath("certificate-2.json").read_text("utf-8")))
 
 
 def kind_of(part: dict[str, Any]) -> str:
@@ -134,6 +145,16 @@ def page() -> str:
         "`protect -o OUT` writes `OUT.certificate.json`, the public part. It holds no query and no user, "
         "and it may travel with the release.",
         table(("field", "values", "required", "meaning"), rows),
+        "## Verdicts",
+        "`protect`, `verify` and reports print words; JSON keeps the older values.",
+        table(("JSON", "printed", "meaning"), VERDICTS),
+        "The verdict on several checks is `broken` if one is broken, else `not checkable` if one is not "
+        "checkable, else `kept` if one is kept, else `not applicable`. A guarantee with an untested check "
+        "has therefore not passed.",
+        "## Versions",
+        "This version writes `querycloak/certificate/2`. Version 1 has no `sentences`, and there a check "
+        "that passed hid one that was not made. `verify`, `verify --diff` and `assess` read both; a newer "
+        "version is refused.",
         "## The private part",
         "`OUT.certificate.private.json`, readable by its owner only (mode 0600). Exact counts can tell "
         "something about single people: do not publish it.",

@@ -1,4 +1,4 @@
-"""`methods.md`: what each method promises, does not promise, and takes."""
+"""`methods.md`: guarantee, limits, settings and checks of each method."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def facts(method: type[Protector]) -> list[str]:
 
 
 def promise_of(method: type[Protector]) -> Guarantee:
-    """Give the promise that a method makes when nothing is set."""
+    """Return the guarantee of a method with the default settings."""
     return method.promise(method.Settings())
 
 
@@ -59,8 +59,8 @@ def section(about: dict[str, Any]) -> list[str]:
     return [
         f"## {about['name']}",
         about["summary"],
-        f"**Promise.** {about['promise'][0].upper()}{about['promise'][1:]}",
-        "**Does not protect against**",
+        f"**Guarantee.** {about['promise'][0].upper()}{about['promise'][1:]}",
+        "**Limits**",
         bullets(promise.does_not_protect_against),
         "**Settings**",
         settings_table(about["settings"]),
@@ -79,9 +79,10 @@ def page() -> str:
         "# Methods",
         "`querycloak methods` prints the same. Several methods run one after the other: "
         "[compose methods](../how-to/compose-methods.md).",
-        table(("name", "promise"), rows),
+        table(("name", "guarantee"), rows),
         *(part for about in built_in for part in section(about)),
         "## Every release",
         "Whatever the method, the audit also checks the release as a whole:",
         audits(Guarantee("", (), LINEAGE)),
+        "It also checks [every cell](../explanation/guarantees-and-audits.md#every-cell) of each column.",
     )

@@ -86,8 +86,8 @@ def verify(
 ) -> Verification:
     """Check a release against its certificate, with the evidence that is given.
 
-    Every promise is tested even if the hash is right: somebody may have changed both. `ledger` is the file of
-    the release's source, or a copy: it must hold the entry that the certificate names.
+    Every check is made even if the hash is right: both can have been changed. `ledger` is the file of the
+    release's source, or a copy: it must hold the entry that the certificate names.
     """
     _check_evidence(original, truth or secret_file)
     path = Path(release)

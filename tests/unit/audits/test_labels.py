@@ -86,42 +86,6 @@ def test_labels_that_tell_something_are_found(label_of, check):
     assert check in broken(cohorts.audits(K), evidence(released(label_of)))
 
 
-SINGLE = "the labels of every single user are drawn at random"
-#: Labels of one user that only one test of single users finds.
-OF_ONE = {
-    "have too many searches under one label": lambda members, n: (
-        members[1] if n % 2 else even([members[0], *members[2:]], 0, n)
-    ),
-    "have too few searches under their own label": lambda members, n: even(members[1:], 0, n),
-    "have too many searches with the label of the one before": lambda members, n: members[n // 2 % K],
-    "have too many equal queries with one label": lambda members, n: members[n % 5 % K],
-}
-
-
-@pytest.mark.parametrize("fault", OF_ONE)
-def test_labels_that_tell_something_of_one_user_are_found(fault):
-    def label_of(members, place, n):
-        of_one = members is COHORTS[0] and place == 0
-        return OF_ONE[fault](members, n) if of_one else even(members, place, n)
-
-    (check,) = (audit for audit in cohorts.audits(K) if audit.check == SINGLE)
-    assert check(evidence(released(label_of))).detail == f"1 users {fault}"
-
-
-@pytest.mark.parametrize("of", ["its cohort", "its author"])
-def test_labels_that_depend_on_the_one_before_are_found(of):
-    """Members search in turn; every second search of the cohort, or of each author, repeats a label."""
-    rows, last = [], {}
-    for n in range(EACH):
-        for place, author in enumerate(COHORTS[0]):
-            sequence, at = (0, n * K + place) if of == "its cohort" else (author, n)
-            label = last[sequence] if at % 2 else even(COHORTS[0], place, n)
-            last[sequence] = label
-            rows.append((author, label, f"q{n}", 0))
-    (check,) = (audit for audit in cohorts.audits(K) if "label before" in audit.check)
-    assert f"the label of the one before of {of};" in check(evidence(rows)).detail
-
-
 def crowd(label_of, users=1_000, each=30, k=10):
     """Release searches of many users in turn, twelve minutes apart: each user has one a day, or fewer.
 
@@ -172,6 +136,42 @@ def test_labels_of_many_users_drawn_alike_pass():
 def test_labels_that_tell_something_about_some_users_are_found(label_of, check):
     """No test of one user, and none of own labels, finds these."""
     assert check in broken(cohorts.audits(10), crowd(label_of))
+
+
+SINGLE = "the labels of every single user are drawn at random"
+#: Labels of one user that only one test of single users finds.
+OF_ONE = {
+    "have too many searches under one label": lambda members, n: (
+        members[1] if n % 2 else even([members[0], *members[2:]], 0, n)
+    ),
+    "have too few searches under their own label": lambda members, n: even(members[1:], 0, n),
+    "have too many searches with the label of the one before": lambda members, n: members[n // 2 % K],
+    "have too many equal queries with one label": lambda members, n: members[n % 5 % K],
+}
+
+
+@pytest.mark.parametrize("fault", OF_ONE)
+def test_labels_that_tell_something_of_one_user_are_found(fault):
+    def label_of(members, place, n):
+        of_one = members is COHORTS[0] and place == 0
+        return OF_ONE[fault](members, n) if of_one else even(members, place, n)
+
+    (check,) = (audit for audit in cohorts.audits(K) if audit.check == SINGLE)
+    assert check(evidence(released(label_of))).detail == f"1 users {fault}"
+
+
+@pytest.mark.parametrize("of", ["its cohort", "its author"])
+def test_labels_that_depend_on_the_one_before_are_found(of):
+    """Members search in turn; every second search of the cohort, or of each author, repeats a label."""
+    rows, last = [], {}
+    for n in range(EACH):
+        for place, author in enumerate(COHORTS[0]):
+            sequence, at = (0, n * K + place) if of == "its cohort" else (author, n)
+            label = last[sequence] if at % 2 else even(COHORTS[0], place, n)
+            last[sequence] = label
+            rows.append((author, label, f"q{n}", 0))
+    (check,) = (audit for audit in cohorts.audits(K) if "label before" in audit.check)
+    assert f"the label of the one before of {of};" in check(evidence(rows)).detail
 
 
 def test_a_cohort_with_too_few_members_is_found():

@@ -36,8 +36,8 @@ class DpHistogram(dp_counts.CountsProtector):
     All concepts are counted, whether anybody searched for them or not: that a line is there tells nothing.
     One table for the whole log, or (as the paper does) one for each person.
 
-    Guarantee: whatever a person searched for, replacing it all by other searches changes the probability of
-    any table by at most a factor e^`epsilon`.
+    Guarantee: `epsilon`-differential privacy of the first `max_queries` phrases of a history: replacing a
+    whole history changes the probability of any table by at most a factor e^`epsilon`.
 
     Limits: that somebody is in the log at all, with `by=history`; conclusions from what all people have in
     common; several accounts of one person, which each have their own share.

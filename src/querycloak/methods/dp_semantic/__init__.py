@@ -40,12 +40,14 @@ class DpSemantic(LabelMethod, RecordProtector):
     Phrases are looked up in a taxonomy; for each, a concept is drawn with a chance that grows with its
     likeness. Each history has a budget `epsilon`, shared by all of its phrases.
 
-    Guarantee: whatever a person searched for, replacing it all by other searches with as many phrases
-    changes the probability of any release by at most a factor e^`epsilon`.
+    Guarantee: `epsilon`-differential privacy of a history's mapped concepts, among the concepts of the stated
+    domain: replacing a whole history by other searches with as many phrases changes the probability of any
+    release by at most a factor e^`epsilon`. Clicked pages and ranks are empty, and times are truncated to the
+    hour, or empty.
 
-    Limits: how many searches, phrases and clicked rows a person has, and in which hours; that a search was
-    left out because no phrase of it is known; its topic, if `domain=topic`; conclusions from what all
-    people have in common.
+    Limits: how many searches, phrases and clicked rows a user has, and in which hours; that searches were
+    suppressed because none of their phrases is known; their topic, if `domain=topic`; conclusions from what
+    all users have in common.
 
     Reference: "A Semantic-Preserving Differentially Private Method for Releasing Query Logs", section 3.
     """

@@ -58,7 +58,7 @@ class MicroaggSemantic(MicroaggMeanings):
     of a group has the categories nearest to its centroid, from each user in proportion to the user's number
     of phrases. Each category is shown by a query of it, picked at random from the whole log.
 
-    Guarantee: each released history, with all of its columns, is that of at least `k` people.
+    Guarantee: each released history, in all columns, is shared by at least `k` users.
 
     Limits: what a query itself says: its text may name who asked it (see `asked_by`); what all k people of
     a group have in common, and that a person is in the log; k accounts that one attacker opened to be in
@@ -197,7 +197,7 @@ class MicroaggTopic(MicroaggMeanings):
     Two users are as similar as they have categories in common, at all levels of the tree. The history of a
     group has a share of each user's queries, the user's most frequent queries first.
 
-    Guarantee: each released history, with all of its columns, is that of at least `k` people.
+    Guarantee: each released history, in all columns, is shared by at least `k` users.
 
     Limits: what a query itself says: its text may name who asked it; what all k people of a group have in
     common, and that a person is in the log; k accounts that one attacker opened to be in one group with

@@ -23,7 +23,7 @@ class MicroaggPlain(Microaggregation):
     The baseline of the semantic method: two queries are the same or they are not. The history of a group
     has queries of each user in proportion to the user's number of queries, and to their frequencies.
 
-    Guarantee: each released history, with all of its columns, is that of at least `k` people.
+    Guarantee: each released history, in all columns, is shared by at least `k` users.
 
     Limits: what a query itself says: its text may name who asked it; what all k people of a group have in
     common, and that a person is in the log; k accounts that one attacker opened to be in one group with
@@ -61,7 +61,7 @@ class MicroaggSyntactic(Microaggregation):
     frequencies. Each query has the mean time and rank of the group's searches for it, and the common right
     part of their domain names.
 
-    Guarantee: each released history, with all of its columns, is that of at least `k` people.
+    Guarantee: each released history, in all columns, is shared by at least `k` users.
 
     Limits: what a query itself says: its text may name who asked it; what all k people of a group have in
     common, and that a person is in the log; k accounts that one attacker opened to be in one group with

@@ -33,11 +33,12 @@ class Rules(LabelMethod):
 
     Each rule has its own switch, and every removal its reason, the first rule that fits.
 
-    Guarantee: no released query fits a rule that is switched on. No more than that: it is a filter.
+    Guarantee: no released query has what a rule that is switched on removes, by the patterns and English
+    lists of this version. It is a filter, and ensures no more than that.
 
-    Limits: linking all records of one label, and then recognising the person by them; names, places and
-    numbers written in ways that the lists and patterns do not know; queries that tell without any name:
-    rare diseases, small clubs, one's own street.
+    Limits: linking all records of one label, and recognising the user by them; names, places and numbers in
+    forms that the lists and patterns do not contain; queries that identify without a name: rare diseases,
+    small clubs, the own street.
     """
 
     name = "rules"

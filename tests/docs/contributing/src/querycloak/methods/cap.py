@@ -12,7 +12,7 @@ from querycloak import settings as declared
 from querycloak.audits.evidence import Evidence
 from querycloak.audits.lineage import faults
 from querycloak.dictionary import Dictionaries
-from querycloak.guarantee import Audit, Guarantee
+from querycloak.guarantee import Audit, Guarantee, Sentence
 from querycloak.log import Batch, IntArray
 from querycloak.protector import Protector, State
 from querycloak.settings import setting
@@ -51,16 +51,11 @@ class Cap(Protector):
     def promise(cls, settings: Settings) -> Guarantee:
         """Return the guarantee, with the audit that tests it."""
         n = settings.n
-        return Guarantee(
-            statement=f"at most {n} searches of each user are released",
-            does_not_protect_against=("what the released searches say", "a person with several accounts"),
-            audits=(
-                Audit(
-                    f"no user has more than {n} released searches",
-                    lambda e: _too_many(n, e),
-                    needs_truth=True,
-                ),
-            ),
+        check = f"no user has more than {n} released searches"
+        few = Audit(check, lambda e: _too_many(n, e), needs_truth=True)
+        return Guarantee.of(
+            Sentence(f"at most {n} searches of each user are released", (few,)),
+            limits=("what the released searches say", "a person with several accounts"),
         )
 
     def partition_key(self, batch: Batch) -> IntArray:
