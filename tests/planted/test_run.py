@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
@@ -16,7 +17,10 @@ def test_every_fault_can_be_planted(fault):
     """If you changed the line, change the fault with it, so that it stays the same fault."""
     assert find(fault, ROOT).is_file()
     for test in fault.tests:
-        assert (ROOT / test.partition("::")[0]).is_file()
+        path, _, name = test.partition("[")[0].partition("::")
+        text = (ROOT / path).read_text("utf-8")
+        for word in name.split("::") if name else ():
+            assert re.search(rf"^ *(def|class) {word}\b|^{word} = ", text, re.MULTILINE), test
 
 
 def fault(**changes):

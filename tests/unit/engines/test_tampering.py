@@ -184,21 +184,24 @@ def why_not_applicable(name: str, kind: str) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder with a log, and a release of it with its ground truth for each name."""
+    """Return a folder with a log; `released` adds releases of it."""
     folder = tmp_path_factory.mktemp("tampering")
     formats.write(made_up(150, seed=5, categories=True), folder / "log.tsv")
-    for name, settings in RELEASES.items():
-        method = name.partition(",")[0]
-        qc.protect(
-            folder / "log.tsv", method, **settings, seed=1,
-            output=folder / f"{name}.tsv", truth=folder / f"{name}.parquet",
-        )  # fmt: skip
     return folder
+
+
+def released(folder: Path, name: str) -> Path:
+    """Return the release with this name, with its ground truth beside it; make it when it is first needed."""
+    output = folder / f"{name}.tsv"
+    if not output.exists():
+        method, truth = name.partition(",")[0], folder / f"{name}.parquet"
+        qc.protect(folder / "log.tsv", method, **RELEASES[name], seed=1, output=output, truth=truth)
+    return output
 
 
 def forge(folder: Path, name: str, tamper: Callable[[Made], object]) -> tuple[int, set[str]]:
     """Write a changed copy of a release with the right hash; return what `verify` ends with and finds."""
-    original, copy = folder / f"{name}.tsv", folder / f"{name}.forged.tsv"
+    original, copy = released(folder, name), folder / f"{name}.forged.tsv"
     columns, *lines = (line.split("\t") for line in original.read_text().splitlines())
     certificate = json.loads(Path(f"{original}.certificate.json").read_text())
     truth = folder / f"{name}.parquet"
