@@ -24,7 +24,9 @@ def measure(scale: float) -> dict[str, float]:
     A fifth of the users join only then, so that the cohorts of the erased users are complete again.
     """
     frame = in_order(generate(users=int(2000 * scale), seed=7).frame, _KEY)
-    pipeline = Pipeline(parse_stages(["cohort"], {"k": _K, "shards": 1}), _KEY, Dictionaries())
+    pipeline = Pipeline(
+        parse_stages(["cohort"], {"k": _K, "shards": 1, "labels": "keep"}), _KEY, Dictionaries()
+    )
     batch = encode_and_register(frame, pipeline, 0)
     half, draws = len(batch) // 2, np.random.default_rng(1)
     users = np.unique(batch.user)

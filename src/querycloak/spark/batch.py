@@ -24,6 +24,7 @@ from querycloak.keys import Secret
 from querycloak.log import Batch
 from querycloak.protector import Labels, Protector
 from querycloak.spark import dataframe, stage_worker, time_slices, windows
+from querycloak.spark.session import translate_errors
 from querycloak.spark.stage_worker import NOW, ORDER, TRUTH, TableWorker
 from querycloak.spark.transfer import Plan
 
@@ -77,8 +78,9 @@ def protect(
 def cleaned(log: DataFrame, mapping: Mapping[str, str], keep: Sequence[str], strict: bool) -> DataFrame:
     """Exclude bad rows, counted by reason."""
     known = dataframe.canonical(log, mapping, keep)
-    dataframe.check_numbers(known)  # also those of a Parquet file: a join or `explode` doubles them
-    bad = {reason: count for reason, count in dataframe.left_out(known).items() if reason}
+    with translate_errors():  # an expression of the DataFrame can fail, and Spark would show the cell
+        dataframe.check_numbers(known)  # also those of a Parquet file: a join or `explode` doubles them
+        bad = {reason: count for reason, count in dataframe.left_out(known).items() if reason}
     if bad:
         listed = ", ".join(f"{reason} ({count:,})" for reason, count in sorted(bad.items()))
         if strict:

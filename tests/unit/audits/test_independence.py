@@ -20,6 +20,7 @@ STANDARD = {
     "functools",
     "itertools",
     "math",
+    "operator",
     "re",
     "secrets",
     "typing",
