@@ -77,8 +77,8 @@ def protect(
 
 def cleaned(log: DataFrame, mapping: Mapping[str, str], keep: Sequence[str], strict: bool) -> DataFrame:
     """Exclude bad rows, counted by reason."""
-    known = dataframe.canonical(log, mapping, keep)
     with translate_errors():  # an expression of the DataFrame can fail, and Spark would show the cell
+        known = dataframe.canonical(log, mapping, keep)
         dataframe.check_numbers(known)  # also those of a Parquet file: a join or `explode` doubles them
         bad = {reason: count for reason, count in dataframe.left_out(known).items() if reason}
     if bad:

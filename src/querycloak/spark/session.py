@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -154,6 +155,10 @@ def _silent_start() -> Iterator[None]:
         os.close(nowhere)
 
 
+#: Loggers of PySpark that write the messages of failed queries.
+_QUERY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
 def check() -> None:
     """Raise if the extra or Java is missing."""
     if any(find_spec(name) is None for name in ("google", "pandas", "pyarrow", "pyspark")):
@@ -169,14 +174,24 @@ def is_local(master: str) -> bool:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise a worker's error as if it had happened here; of other errors, name only the type."""
+    """Raise a worker's error as if it had happened here; of other errors, name only the type.
+
+    PySpark logs the whole message of an error too, with the cell that caused it: its loggers are silenced.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    loggers = [logging.getLogger(name) for name in _QUERY_LOGGERS]
+    before = [logger.disabled for logger in loggers]
     try:
+        for logger in loggers:
+            logger.disabled = True
         yield
     except (PySparkException, Py4JError) as error:
         raise _translated(str(error), type(error).__name__) from None
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 def _translated(text: str, kind: str) -> QueryCloakError:
